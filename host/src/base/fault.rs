@@ -1,0 +1,86 @@
+//! The one error that a caller can meet: a JSON-RPC code, a stable name, and what to do next.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+/// The stable name of an error, as `docs/errors.md` lists it.
+pub type FaultCode = &'static str;
+
+/// An error for a caller. Its text never holds host paths, addresses or backtraces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// JSON-RPC error code: -32602 for the caller's mistakes, -32603 for ours, -32020 to -32022
+    /// as MCP 2026-07-28 defines them, or a plugin's own outside the reserved range.
+    pub rpc: i32,
+    /// Stable name, in `error.data.code`.
+    pub code: FaultCode,
+    /// What was wrong and what to do.
+    pub message: String,
+    /// More members of `error.data`; always an object.
+    pub data: serde_json::Map<String, Value>,
+}
+
+impl Fault {
+    /// Invalid params.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// Internal error.
+    pub const INTERNAL: i32 = -32603;
+    /// HTTP headers and body disagree (MCP 2026-07-28, transports).
+    pub const HEADER_MISMATCH: i32 = -32020;
+    /// The client did not declare a capability that is needed.
+    pub const MISSING_CAPABILITY: i32 = -32021;
+
+    /// A fault with any JSON-RPC code.
+    pub fn new(rpc: i32, code: FaultCode, message: impl Into<String>) -> Self {
+        Self { rpc, code, message: message.into(), data: serde_json::Map::new() }
+    }
+
+    /// What the caller got wrong.
+    pub fn invalid(code: FaultCode, message: impl Into<String>) -> Self {
+        Self::new(Self::INVALID_PARAMS, code, message)
+    }
+
+    /// What went wrong on our side.
+    pub fn internal(code: FaultCode, message: impl Into<String>) -> Self {
+        Self::new(Self::INTERNAL, code, message)
+    }
+
+    /// The client lacks `required`, in the shape of MCP's `ClientCapabilities`.
+    pub fn missing_capability(required: Value, message: impl Into<String>) -> Self {
+        Self::new(Self::MISSING_CAPABILITY, "missing_client_capability", message)
+            .with("requiredCapabilities", required)
+    }
+
+    /// The client did not declare the tasks extension, and this cannot be done without.
+    pub fn tasks_required(message: impl Into<String>) -> Self {
+        Self::missing_capability(json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}), message)
+    }
+
+    /// The same fault with one more member of `error.data`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: Value) -> Self {
+        self.data.insert(key.to_owned(), value);
+        self
+    }
+
+    /// `error.data` as it goes over the wire: the members, and `code`.
+    pub fn wire_data(&self) -> Value {
+        let mut data = self.data.clone();
+        data.insert("code".into(), self.code.into());
+        Value::Object(data)
+    }
+
+    /// The whole JSON-RPC error object.
+    pub fn to_json(&self) -> Value {
+        json!({"code": self.rpc, "message": self.message, "data": self.wire_data()})
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for Fault {}

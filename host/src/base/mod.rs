@@ -1,0 +1,11 @@
+//! What every room may use: units, names, the clock and the error type. No logic of the host.
+
+mod clock;
+mod fault;
+mod ids;
+mod units;
+
+pub use clock::{Clock, SystemClock};
+pub use fault::{Fault, FaultCode};
+pub use ids::{BootId, Digest, Principal, TaskId};
+pub use units::{ByteSize, Millis, UnixMillis};

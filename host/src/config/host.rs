@@ -1,0 +1,141 @@
+//! Options of the host process: `layby.toml`, `LAYBY_*`, command line (later wins).
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{CallPolicy, Limits};
+use crate::base::{ByteSize, Millis};
+
+/// The whole configuration of a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Config {
+    /// Where and how to serve.
+    pub serve: ServeConfig,
+    /// Bounds on the host as a whole.
+    pub host: HostLimits,
+    /// The database.
+    pub store: StoreConfig,
+    /// Defaults for every plugin's limits; a policy file overrides them.
+    pub limits: Limits,
+    /// Defaults for every tool's call settings; a policy file overrides them.
+    pub call: CallPolicy,
+}
+
+/// Where and how to serve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ServeConfig {
+    /// Address and port to listen on. Loopback by default: nothing is authenticated yet.
+    pub listen: String,
+    /// Folder of `NAME.wasm` and `NAME.toml`.
+    pub plugins: PathBuf,
+    /// Folder of the database, compiled code and keys.
+    pub data: PathBuf,
+    /// Allow an address other than loopback without authentication. Anybody who can reach it can call every tool.
+    pub allow_unauthenticated: bool,
+    /// More `Host` names to accept than the address listened on and `localhost`.
+    pub allowed_hosts: Vec<String>,
+    /// More `Origin` values to accept than those of this host itself.
+    pub allowed_origins: Vec<String>,
+    /// Largest request body. 4 MiB holds the largest arguments and a few answers.
+    pub max_body: ByteSize,
+    /// How long a client may take to send its headers. 10 s: a slow link, not a slow attacker.
+    pub header_timeout: Millis,
+    /// Open connections at once. 4,096 fits under the usual 65,536 descriptors with room for files.
+    pub max_connections: u32,
+    /// Open `subscriptions/listen` streams at once.
+    pub max_subscriptions: u32,
+    /// How long SIGTERM waits for calls in flight. 10 s is less than the 30 s that supervisors allow.
+    pub drain: Millis,
+    /// New bytes under an old name keep the grants (for development): see `docs/operators.md`.
+    pub trust_replacements: bool,
+}
+
+impl Default for ServeConfig {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:7331".into(),
+            plugins: "plugins".into(),
+            data: "data".into(),
+            allow_unauthenticated: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_body: ByteSize::mib(4),
+            header_timeout: Millis::from_secs(10),
+            max_connections: 4096,
+            max_subscriptions: 256,
+            drain: Millis::from_secs(10),
+            trust_replacements: false,
+        }
+    }
+}
+
+/// Bounds on the host as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct HostLimits {
+    /// Active runs at once; further calls queue, and are promoted when their deadline passes.
+    pub concurrency: u32,
+    /// Sum of the memory limits of active runs.
+    pub memory: ByteSize,
+    /// Admissions that may queue for a slot; past it a call gets `host_busy`.
+    pub queue: u32,
+    /// Live (not ended) tasks at once.
+    pub live_tasks: u32,
+    /// Waiting runs at once, over all plugins.
+    pub waiting: u32,
+    /// Threads of the guests' own runtime; 0 means one per core.
+    pub guest_threads: u32,
+    /// Free space below which no call is promoted any more, so that running tasks can still end.
+    pub min_free_space: ByteSize,
+    /// Fuel between two yields of a guest: about 1 ms of work, the longest a guest holds a thread.
+    pub fuel_slice: u64,
+}
+
+impl Default for HostLimits {
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            memory: ByteSize(8 << 30),
+            queue: 1024,
+            live_tasks: 100_000,
+            waiting: 10_000,
+            guest_threads: 0,
+            min_free_space: ByteSize::mib(64),
+            fuel_slice: 1_000_000,
+        }
+    }
+}
+
+/// The database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct StoreConfig {
+    /// How long a statement waits for another process's lock.
+    pub busy_timeout: Millis,
+    /// Connections for reads; writes share one.
+    pub readers: u32,
+    /// Writes that one commit may carry; past it a second commit follows.
+    pub max_batch: u32,
+    /// Writes that may wait for the writer; past it a caller waits too.
+    pub queue: u32,
+    /// How long a lease lives without a heartbeat.
+    pub lease: Millis,
+    /// How long tombstones stay.
+    pub tombstones: Millis,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            busy_timeout: Millis::from_secs(5),
+            readers: 4,
+            max_batch: 256,
+            queue: 4096,
+            lease: Millis::from_secs(15),
+            tombstones: Millis::from_secs(30 * 24 * 3600),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Every option and every limit: its name, default, unit and reason. One file per area.
+
+mod host;
+mod load;
+mod policy;
+
+pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
+pub use load::{ConfigError, load, load_policy};
+pub use policy::{
+    CallPolicy, EarlyInput, EnvValue, FileGrant, Grants, HttpGrant, Limits, OnInputTimeout, Policy,
+};

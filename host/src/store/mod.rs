@@ -1,0 +1,107 @@
+//! The SQL, behind one trait. SQLite now; PostgreSQL stands behind the same trait later.
+//! Knows nothing above it: it keeps rows, and changes them by functions that callers hand in.
+
+mod model;
+
+use futures::future::BoxFuture;
+
+pub use model::{
+    Answer, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task, Tombstone,
+};
+
+use crate::base::{BootId, Digest, Principal, TaskId, UnixMillis};
+
+/// Why the store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database was written by a newer binary.
+    #[error("the database has schema version {found}, this binary knows up to {known}: use a newer layby")]
+    Newer {
+        /// Version in the file.
+        found: i64,
+        /// Newest version that this binary has.
+        known: i64,
+    },
+    /// Another process holds the lock for longer than the busy time-out.
+    #[error("the database is locked by another process: {0}")]
+    Locked(String),
+    /// The file is not a database, or is damaged.
+    #[error("the database is damaged or not a database: {0}")]
+    Corrupt(String),
+    /// No space is left.
+    #[error("no space is left for the database: {0}")]
+    Full(String),
+    /// The writer's queue is closed: the host is shutting down.
+    #[error("the store is closed")]
+    Closed,
+    /// Anything else.
+    #[error("the database failed: {0}")]
+    Other(String),
+}
+
+/// What [`Store::update`] runs inside the transaction, on the row as it is now: the pure
+/// state machine's move. It may run again after a failed batch, so it must have no side effect.
+pub type Change = Box<dyn Fn(Task) -> Result<Task, Refused> + Send + Sync>;
+
+/// How an [`Store::update`] ended.
+#[derive(Debug)]
+pub enum Updated {
+    /// Committed; the row as it is now.
+    Done(Task),
+    /// The change was refused; the row as it is.
+    Refused(Refused, Task),
+    /// There is no such row.
+    Unknown,
+}
+
+/// How an [`Store::admit`] ended.
+#[derive(Debug)]
+pub enum Admitted {
+    /// The row is new and committed.
+    Fresh,
+    /// A row with the same principal, tool and key is there already.
+    Exists(Box<Task>),
+}
+
+/// Rows of tasks and plugins. Every write returns only after its commit is on disk.
+pub trait Store: Send + Sync + 'static {
+    /// Adds a task with its questions. The caller made the id, so there is no conflict.
+    fn insert(&self, task: Task) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Adds a task with an idempotency key, unless one with the same principal, tool and key is there.
+    fn admit(&self, task: Task) -> BoxFuture<'_, Result<Admitted, StoreError>>;
+    /// Reads, changes and writes one task in one transaction.
+    fn update(&self, id: TaskId, change: Change) -> BoxFuture<'_, Result<Updated, StoreError>>;
+    /// One indexed read.
+    fn get(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Task>, StoreError>>;
+    /// The end of a task that is past its TTL.
+    fn tombstone(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Tombstone>, StoreError>>;
+    /// Tasks, newest first; of one principal or of all.
+    fn list(&self, of: Option<Principal>, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// Live tasks leased by `boot` that somebody (perhaps another process) has asked something of:
+    /// cancel requested, all answers in, TTL or input deadline passed at `now`.
+    fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// Live (not ended) tasks, counted.
+    fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Registers this process, and makes its lease last `lease_ms` from now by the boot-time clock.
+    fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Live tasks whose holder's lease has run out or whose holder is gone (another OS boot).
+    fn orphans(&self, me: BootId) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// Ends this process's lease in order.
+    fn release(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Ended tasks past their TTL become tombstones, old tombstones go; returns how many tasks.
+    /// `tombstones_before` is the age past which a tombstone is dropped.
+    fn sweep(&self, now: UnixMillis, tombstones_before: UnixMillis)
+    -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// The plugins that served last, with their names.
+    fn plugins(&self) -> BoxFuture<'_, Result<Vec<PluginRow>, StoreError>>;
+    /// Adds or replaces one.
+    fn put_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Drops one, and with it its ownership of tool names.
+    fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Digests that a live task or a plugin row names: their bytes must stay.
+    fn digests_in_use(&self) -> BoxFuture<'_, Result<Vec<Digest>, StoreError>>;
+    /// Ends the writer after it has committed what it took.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}

@@ -1,0 +1,214 @@
+//! What the rows hold. Plain data; the moves of a task are in `tasks/machine.rs`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis};
+
+/// The five states of the tasks extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Being processed.
+    Working,
+    /// Waits for answers.
+    InputRequired,
+    /// Ended with a result.
+    Completed,
+    /// Ended with a JSON-RPC error.
+    Failed,
+    /// Ended because somebody asked.
+    Cancelled,
+}
+
+impl Status {
+    /// True for the three ends.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
+    /// The word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::InputRequired => "input_required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// MCP's `CallToolResult`.
+    Completed(Value),
+    /// A JSON-RPC error object (`code`, `message`, `data`).
+    Failed(Value),
+    /// Stopped on request.
+    Cancelled,
+}
+
+/// The kinds of question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// `elicitation/create`, form mode.
+    Form,
+    /// `elicitation/create`, URL mode.
+    Url,
+    /// `sampling/createMessage`.
+    Sampling,
+    /// `roots/list`.
+    Roots,
+}
+
+/// One question that a run put, and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Unique over the task's life.
+    pub key: String,
+    /// Which `request-input` of the run it belongs to, from 0.
+    pub round: u32,
+    /// Its kind.
+    pub kind: QuestionKind,
+    /// The MCP request as the client sees it: `{"method": …, "params": …}`.
+    pub request: Value,
+    /// The answer, once there is one.
+    pub answer: Option<Answer>,
+}
+
+/// An answer that has passed its question's schema.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// A form's content, `{}` for a URL, or MCP's result object.
+    Accepted(Value),
+    /// The person said no.
+    Declined,
+    /// The person closed the question (`cancel` on the wire).
+    Dismissed,
+}
+
+/// What makes a repeat recognizable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdempotencyKey {
+    /// The caller's key.
+    pub key: String,
+    /// SHA-256 of the canonical arguments.
+    pub arguments: Digest,
+}
+
+/// One task, as one row and its question rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its handle.
+    pub id: TaskId,
+    /// Who called.
+    pub principal: Principal,
+    /// The tool's public name.
+    pub tool: String,
+    /// The plugin's name.
+    pub plugin: String,
+    /// The component that runs.
+    pub digest: Digest,
+    /// Where it stands.
+    pub status: Status,
+    /// Progress or reason, for people.
+    pub status_message: Option<String>,
+    /// When the call was admitted.
+    pub created_at: UnixMillis,
+    /// Last change of what a client can see.
+    pub updated_at: UnixMillis,
+    /// Life of the handle, from `created_at`.
+    pub ttl: Millis,
+    /// How often to ask.
+    pub poll_interval: Millis,
+    /// Who runs it; none once it has ended.
+    pub holder: Option<BootId>,
+    /// Grows with every change of holder; each of the holder's writes carries it.
+    pub fence: u64,
+    /// When cancellation was first asked for.
+    pub cancel_requested: Option<UnixMillis>,
+    /// When the present questions run out.
+    pub input_deadline: Option<UnixMillis>,
+    /// True: running out gives the plugin `timed-out`; false: it fails the task.
+    pub resume_on_timeout: bool,
+    /// How long a client may stay away after the end (part of the TTL).
+    pub absence: Millis,
+    /// False while a keyed run has not been promoted: no client has its handle.
+    pub revealed: bool,
+    /// Idempotency, where the call carried a key.
+    pub key: Option<IdempotencyKey>,
+    /// All questions so far, in order.
+    pub questions: Vec<Question>,
+    /// How it ended.
+    pub end: Option<End>,
+}
+
+/// A change that the state machine does not allow, as a stable reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The task has ended: terminal is final.
+    #[error("the task has ended")]
+    Ended,
+    /// The writer no longer holds the task.
+    #[error("the task has another holder")]
+    Fenced,
+    /// Nothing to do: the change is not an error, and the row is as it would be after it.
+    #[error("nothing changes")]
+    Unchanged,
+    /// Answers that do not fit; the reason per key.
+    #[error("the answers do not fit")]
+    Answers(Vec<(String, String)>),
+    /// A move that the state does not have.
+    #[error("{0}")]
+    NotNow(&'static str),
+}
+
+/// What is left of a task past its TTL.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tombstone {
+    /// Its handle.
+    pub id: TaskId,
+    /// Whose it was.
+    pub principal: Principal,
+    /// How it had ended.
+    pub status: Status,
+    /// Why, for people.
+    pub reason: Option<String>,
+    /// When its TTL ran out.
+    pub expired_at: UnixMillis,
+}
+
+/// One process's claim to be alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The process.
+    pub boot: BootId,
+    /// The operating system's boot (`/proc/sys/kernel/random/boot_id`): leases of another are over.
+    pub os_boot: uuid::Uuid,
+    /// Its end, in milliseconds of `CLOCK_BOOTTIME`.
+    pub until_boottime_ms: u64,
+}
+
+/// A plugin that serves, or served last: what a restart needs to decide the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginRow {
+    /// The file's stem.
+    pub name: String,
+    /// Its component.
+    pub digest: Digest,
+    /// The text of its policy file, empty where it has none.
+    pub policy: String,
+    /// True where this version serves without grants (changed bytes under an old policy).
+    pub without_grants: bool,
+    /// Public names of its tools: nobody else may take them.
+    pub tools: Vec<String>,
+    /// When this version was adopted.
+    pub adopted_at: UnixMillis,
+    /// The newest refused candidate, if any: JSON of `plugins::Refusal`.
+    pub refusal: Option<String>,
+}

@@ -1,0 +1,31 @@
+//! Every chore of the project, as `cargo xtask NAME`.
+
+use clap::Parser;
+
+mod bench;
+mod demo;
+mod plugins;
+mod sh;
+mod test;
+
+/// Layby's chores. Each installs what it needs.
+#[derive(Parser)]
+enum Chore {
+    /// Build every plugin to `target/plugins/NAME.wasm`, with its policy file.
+    Plugins(plugins::Args),
+    /// Set everything up and run the main job, telling what happens.
+    Demo(demo::Args),
+    /// Set everything up and pass all tests.
+    Test(test::Args),
+    /// Measure, and print a table.
+    Bench(bench::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Chore::parse() {
+        Chore::Plugins(args) => plugins::run(args),
+        Chore::Demo(args) => demo::run(args),
+        Chore::Test(args) => test::run(args),
+        Chore::Bench(args) => bench::run(args),
+    }
+}
