@@ -194,19 +194,25 @@ pub struct Lease {
     pub until_boottime_ms: u64,
 }
 
-/// A plugin that serves, or served last: what a restart needs to decide the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is known of one plugin name: what a restart needs to decide the same, and what
+/// `layby plugins` shows beside a running server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginRow {
     /// The file's stem.
     pub name: String,
-    /// Its component.
-    pub digest: Digest,
+    /// The component that serves, or served last; none where none ever did.
+    pub digest: Option<Digest>,
+    /// The component that this policy's grants were given to. Another one under the same policy
+    /// text serves without grants. Kept while the policy file outlives its component.
+    pub granted: Option<Digest>,
     /// The text of its policy file, empty where it has none.
     pub policy: String,
     /// True where this version serves without grants (changed bytes under an old policy).
     pub without_grants: bool,
     /// Public names of its tools: nobody else may take them.
     pub tools: Vec<String>,
+    /// What `list-tools` answered, as JSON text; empty where no version serves.
+    pub listed: String,
     /// When this version was adopted.
     pub adopted_at: UnixMillis,
     /// The newest refused candidate, if any: JSON of `plugins::Refusal`.
