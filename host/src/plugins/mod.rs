@@ -1,5 +1,7 @@
 //! Folder to catalog: scan, check, swap, pin by digest, policy files.
 
+mod pace;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,8 @@ use crate::{
     engine::Engine,
     store::Store,
 };
+
+pub use pace::Pace;
 
 /// One adopted version of a plugin. Calls in flight hold the `Arc` of the version they started with.
 pub struct Plugin {
@@ -27,6 +31,8 @@ pub struct Plugin {
     pub prepared: Prepared,
     /// Active runs of this plugin name, over its versions.
     pub slots: Arc<tokio::sync::Semaphore>,
+    /// Waiting runs of this plugin name, over its versions.
+    pub waiting: Arc<tokio::sync::Semaphore>,
 }
 
 /// One tool that is served.
@@ -45,6 +51,8 @@ pub struct Tool {
     pub output: Option<Validator>,
     /// `x-mcp-header` annotations: header name (without `Mcp-Param-`) and path of property names.
     pub headers: Vec<(String, Vec<String>)>,
+    /// Whether its runs end at once, as measured; `Pace::default()` at first.
+    pub pace: Pace,
 }
 
 /// A compiled JSON Schema (2020-12, no network, linear-time patterns).
