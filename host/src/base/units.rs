@@ -1,6 +1,6 @@
 //! Units as types, so that a bare integer of time or size never crosses a function boundary.
 
-use std::{fmt, ops::Add, str::FromStr, time::Duration};
+use std::{fmt, marker::PhantomData, ops::Add, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -62,7 +62,22 @@ impl Serialize for Millis {
 
 impl<'de> Deserialize<'de> for Millis {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(de::Error::custom)
+        d.deserialize_str(Text("a time span in quotes, such as \"3s\", \"10m\" or \"24h\"", PhantomData))
+    }
+}
+
+/// Reads a value that is written as text, and says which text where it finds anything else.
+struct Text<T>(&'static str, PhantomData<T>);
+
+impl<T: FromStr<Err = String>> de::Visitor<'_> for Text<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(de::Error::custom)
     }
 }
 
@@ -141,7 +156,7 @@ impl Serialize for ByteSize {
 
 impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(de::Error::custom)
+        d.deserialize_str(Text("a size in quotes, such as \"64KiB\" or \"256MiB\"", PhantomData))
     }
 }
 

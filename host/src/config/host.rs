@@ -4,19 +4,24 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CallPolicy, Limits};
+use super::{CallPolicy, CatalogConfig, Limits};
 use crate::base::{ByteSize, Millis};
 
 /// The whole configuration of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
+    /// New bytes under an old policy text keep the grants. For development: whoever can replace a
+    /// component then gets all that the operator granted to another one.
+    pub trust_replacements: bool,
     /// Where and how to serve.
     pub serve: ServeConfig,
     /// Bounds on the host as a whole.
     pub host: HostLimits,
     /// The database.
     pub store: StoreConfig,
+    /// Loading plugins.
+    pub catalog: CatalogConfig,
     /// Defaults for every plugin's limits; a policy file overrides them.
     pub limits: Limits,
     /// Defaults for every tool's call settings; a policy file overrides them.
@@ -49,8 +54,6 @@ pub struct ServeConfig {
     pub max_subscriptions: u32,
     /// How long SIGTERM waits for calls in flight. 10 s is less than the 30 s that supervisors allow.
     pub drain: Millis,
-    /// New bytes under an old name keep the grants (for development): see `docs/operators.md`.
-    pub trust_replacements: bool,
 }
 
 impl Default for ServeConfig {
@@ -67,7 +70,6 @@ impl Default for ServeConfig {
             max_connections: 4096,
             max_subscriptions: 256,
             drain: Millis::from_secs(10),
-            trust_replacements: false,
         }
     }
 }

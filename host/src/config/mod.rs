@@ -1,11 +1,14 @@
 //! Every option and every limit: its name, default, unit and reason. One file per area.
 
+mod catalog;
+mod check;
 mod host;
 mod load;
 mod policy;
 
+pub use catalog::CatalogConfig;
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
-pub use load::{ConfigError, load, load_policy};
+pub use load::{ConfigError, load, load_policy, nearest};
 pub use policy::{
     CallPolicy, EarlyInput, EnvValue, FileGrant, Grants, HttpGrant, Limits, OnInputTimeout, Policy,
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::base::{ByteSize, Digest, Millis};
 
@@ -182,7 +182,7 @@ pub struct HttpGrant {
 }
 
 /// The value of an environment variable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum EnvValue {
     /// The value itself.
@@ -192,6 +192,35 @@ pub enum EnvValue {
         /// The host's variable.
         secret: String,
     },
+}
+
+impl<'de> Deserialize<'de> for EnvValue {
+    /// By hand, because serde's own error for untagged values names neither key nor type.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            secret: String,
+        }
+        struct Visit;
+        impl<'de> de::Visitor<'de> for Visit {
+            type Value = EnvValue;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string, or { secret = \"NAME\" } with the name of a variable of the host")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<EnvValue, E> {
+                Ok(EnvValue::Plain(text.to_owned()))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<EnvValue, A::Error> {
+                let Table { secret } = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(EnvValue::Secret { secret })
+            }
+        }
+        d.deserialize_any(Visit)
+    }
 }
 
 /// One folder.

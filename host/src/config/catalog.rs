@@ -1,0 +1,63 @@
+//! Bounds on loading plugins: what the folder, a component and `list-tools` may cost.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{ByteSize, Millis};
+
+/// Loading plugins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct CatalogConfig {
+    /// How long component and policy must both be unchanged before they are read as a pair.
+    /// 1 s is longer than a copy usually pauses, and short enough for a person to wait.
+    pub settle: Millis,
+    /// How often the folder is looked at where the system tells of no change (network file systems).
+    /// With `settle`, this bounds how late a change takes effect: 500 ms and 1 s stay below 2 s.
+    pub poll: Millis,
+    /// Largest component. 64 MiB is three times the largest that Python's tools build.
+    pub max_component: ByteSize,
+    /// Largest policy file. Written by hand, so 256 KiB is far more than any.
+    pub max_policy: ByteSize,
+    /// Plugins in the folder. 256 keeps a scan cheap and `tools/list` readable.
+    pub max_plugins: u32,
+    /// Tools of one plugin. More than 128 would drown a model.
+    pub max_tools: u32,
+    /// One schema, description, title or `extra`, as text. Each goes into every `tools/list`.
+    pub max_schema: ByteSize,
+    /// Nesting of a schema. Validation recurses with it, so it bounds the stack.
+    pub max_schema_depth: u32,
+    /// Fuel of one `list-tools`: about 2 s of a core, a thousand times what listing needs.
+    pub list_fuel: u64,
+    /// Linear memory of one `list-tools`. Python's and JavaScript's runtimes start with tens of MiB.
+    pub list_memory: ByteSize,
+    /// Wall clock of one `list-tools`.
+    pub list_time: Millis,
+    /// Least time between two listings that one plugin asks for by `changed(tools)`.
+    pub relist_interval: Millis,
+    /// How often a candidate is tried again that was refused for something outside its file, such as a
+    /// granted folder that is missing.
+    pub retry: Millis,
+    /// Components compiled at once; 0 means half the cores, at least one, so that calls keep the others.
+    pub compile_jobs: u32,
+}
+
+impl Default for CatalogConfig {
+    fn default() -> Self {
+        Self {
+            settle: Millis::from_secs(1),
+            poll: Millis(500),
+            max_component: ByteSize::mib(64),
+            max_policy: ByteSize::kib(256),
+            max_plugins: 256,
+            max_tools: 128,
+            max_schema: ByteSize::kib(256),
+            max_schema_depth: 64,
+            list_fuel: 5_000_000_000,
+            list_memory: ByteSize::mib(256),
+            list_time: Millis::from_secs(5),
+            relist_interval: Millis::from_secs(1),
+            retry: Millis::from_secs(5),
+            compile_jobs: 0,
+        }
+    }
+}

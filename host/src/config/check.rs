@@ -1,0 +1,252 @@
+//! Ranges: what parses but cannot be meant. Pure; each check names the key, so that the reader of
+//! the file can point at its line.
+
+use super::{CallPolicy, Config, EnvValue, Grants, Limits};
+use crate::base::{ByteSize, Millis};
+
+/// A value out of range: the path of its key, and what is wrong.
+pub(super) type Wrong = (Vec<String>, String);
+
+/// The longest span of any option: ten years. Sums of a few stay exact in JavaScript's numbers.
+const LONGEST: Millis = Millis::from_secs(10 * 365 * 24 * 3600);
+/// WebAssembly's page: less memory than this holds no instance.
+const PAGE: ByteSize = ByteSize::kib(64);
+
+fn wrong<const N: usize>(path: [&str; N], reason: impl Into<String>) -> Result<(), Wrong> {
+    Err((path.iter().map(|s| (*s).to_owned()).collect(), reason.into()))
+}
+
+fn at_least(section: &str, key: &str, value: u64, least: u64) -> Result<(), Wrong> {
+    if value >= least {
+        return Ok(());
+    }
+    wrong([section, key], format!("`{key}` is {value}, and must be at least {least}"))
+}
+
+fn size_at_least(section: &str, key: &str, value: ByteSize, least: ByteSize) -> Result<(), Wrong> {
+    if value >= least {
+        return Ok(());
+    }
+    wrong([section, key], format!("`{key}` is {value}, and must be at least {least}"))
+}
+
+/// `zero`: may it be zero?
+fn span(section: &str, key: &str, value: Millis, zero: bool) -> Result<(), Wrong> {
+    if value.0 == 0 && !zero {
+        return wrong([section, key], format!("`{key}` must be longer than zero"));
+    }
+    if value > LONGEST {
+        return wrong([section, key], format!("`{key}` is {value}, and must be at most {LONGEST}"));
+    }
+    Ok(())
+}
+
+/// Bounds on a run. `host_memory` is the budget of all runs together.
+pub(super) fn limits(l: &Limits, host_memory: ByteSize) -> Result<(), Wrong> {
+    at_least("limits", "fuel", l.fuel, 1)?;
+    size_at_least("limits", "memory", l.memory, PAGE)?;
+    if l.memory > host_memory {
+        return wrong(
+            ["limits", "memory"],
+            format!(
+                "`memory` is {}, more than the host's budget of {host_memory} for all runs: \
+                 no run would ever start; lower it, or raise `memory` under [host] in layby.toml",
+                l.memory
+            ),
+        );
+    }
+    span("limits", "active-time", l.active_time, false)?;
+    size_at_least("limits", "output", l.output, ByteSize(64))?;
+    size_at_least("limits", "arguments", l.arguments, ByteSize(2))?;
+    at_least("limits", "concurrency", l.concurrency.into(), 1)
+}
+
+/// How calls are held. `path` is where the section stands: `call`, or `tools.NAME.call`.
+pub(super) fn call(c: &CallPolicy) -> Result<(), Wrong> {
+    span("call", "deadline", c.deadline, false)?;
+    span("call", "hold", c.hold, false)?;
+    span("call", "grace", c.grace, true)?;
+    span("call", "linger", c.linger, true)?;
+    span("call", "absence", c.absence, true)?;
+    span("call", "input-deadline", c.input_deadline, false)?;
+    if c.deadline > c.hold {
+        return wrong(
+            ["call", "deadline"],
+            format!(
+                "`deadline` is {}, longer than `hold`, which is {}: a client without tasks would be let \
+                 down before one with tasks is promoted; raise `hold` or lower `deadline`",
+                c.deadline, c.hold
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// What a plugin may reach.
+pub(super) fn grants(g: &Grants) -> Result<(), Wrong> {
+    for kind in &g.ask {
+        if let Err(reason) = ask(kind) {
+            return wrong(["grants", "ask"], reason);
+        }
+    }
+    for rule in &g.http {
+        if let Err(reason) = http(&rule.allow) {
+            return wrong(["grants", "http"], reason);
+        }
+    }
+    for (name, value) in &g.env {
+        let secret = match value {
+            EnvValue::Plain(text) if text.contains('\0') => {
+                return wrong(["grants", "env", name], format!("the value of `{name}` holds a NUL"));
+            }
+            EnvValue::Plain(_) => None,
+            EnvValue::Secret { secret } => Some(secret.as_str()),
+        };
+        for name in [Some(name.as_str()), secret].into_iter().flatten() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return wrong(["grants", "env"], format!("{name:?} is not a variable's name"));
+            }
+        }
+    }
+    let mut guests = Vec::new();
+    for file in &g.files {
+        let path = guest_path(&file.guest).map_err(|e| (vec!["grants".into(), "files".into()], e))?;
+        if file.host.as_os_str().is_empty() {
+            return wrong(["grants", "files"], format!("the grant of {:?} has an empty `host`", file.guest));
+        }
+        if guests.contains(&path) {
+            return wrong(["grants", "files"], format!("the guest path {:?} is granted twice", file.guest));
+        }
+        guests.push(path);
+    }
+    Ok(())
+}
+
+/// One kind of question: `form`, `sampling`, `roots`, or `url PREFIX`.
+fn ask(kind: &str) -> Result<(), String> {
+    let known = "known are \"form\", \"url https://host/\", \"sampling\" and \"roots\"";
+    match kind.split_once(' ') {
+        None if matches!(kind, "form" | "sampling" | "roots") => Ok(()),
+        None if kind == "url" => {
+            Err("`ask` has \"url\" without the start of the URLs: write \"url https://host/\"".into())
+        }
+        Some(("url", prefix)) if web(prefix.trim()) => Ok(()),
+        Some(("url", prefix)) => Err(format!(
+            "`ask` has a URL start of {prefix:?}: it must begin with https:// (or http://), a host, and a /"
+        )),
+        _ => {
+            let near = super::nearest(kind, ["form", "sampling", "roots", "url"]).unwrap_or("form");
+            Err(format!("`ask` has {kind:?}, the nearest known kind is {near:?}; {known}"))
+        }
+    }
+}
+
+/// `METHOD URL-PATTERN`; the pattern's own rules are the capability's.
+fn http(rule: &str) -> Result<(), String> {
+    let good = rule.split_once(' ').is_some_and(|(method, url)| {
+        !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase() || b == b'*') && web(url.trim())
+    });
+    if good {
+        return Ok(());
+    }
+    Err(format!(
+        "`allow` is {rule:?}: write a method and a URL, such as \"GET https://api.example.com/v1/*\""
+    ))
+}
+
+/// True for `http(s)://HOST/…`.
+fn web(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.and_then(|r| r.split_once('/')).is_some_and(|(host, path)| {
+        !host.is_empty()
+            && !host.contains('@')
+            && !url.chars().any(|c| c.is_whitespace() || c.is_control())
+            && !path.contains("..")
+    })
+}
+
+/// A guest's path: absolute, without `.`, `..` or NUL. Returns it without a slash at its end.
+fn guest_path(path: &str) -> Result<String, String> {
+    let bare = path.trim_end_matches('/');
+    let bad = !path.starts_with('/')
+        || path.contains('\0')
+        || path.contains('\\')
+        || bare.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."));
+    if bad && path != "/" {
+        return Err(format!(
+            "the guest path {path:?} must be absolute and plain, such as \"/inbox\" (no `.`, `..` or `\\`)"
+        ));
+    }
+    Ok(bare.to_owned())
+}
+
+/// Before each tool name; the name rules of MCP 2026-07-28 hold for the whole.
+pub(super) fn prefix(prefix: &str) -> Result<(), Wrong> {
+    let good = prefix.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
+    if good && prefix.len() <= 64 {
+        return Ok(());
+    }
+    wrong(
+        ["prefix"],
+        format!("`prefix` is {prefix:?}, and must be at most 64 of A-Z, a-z, 0-9, `_`, `-` and `.`"),
+    )
+}
+
+/// The whole configuration of a host.
+pub(super) fn config(c: &Config) -> Result<(), Wrong> {
+    let s = &c.serve;
+    if s.listen.is_empty() {
+        return wrong(["serve", "listen"], "`listen` is empty: write an address and a port");
+    }
+    for (key, path) in [("plugins", &s.plugins), ("data", &s.data)] {
+        if path.as_os_str().is_empty() {
+            return wrong(["serve", key], format!("`{key}` is empty: write the path of a folder"));
+        }
+    }
+    size_at_least("serve", "max-body", s.max_body, ByteSize::kib(1))?;
+    span("serve", "header-timeout", s.header_timeout, false)?;
+    at_least("serve", "max-connections", s.max_connections.into(), 1)?;
+    span("serve", "drain", s.drain, true)?;
+
+    let h = &c.host;
+    at_least("host", "concurrency", h.concurrency.into(), 1)?;
+    size_at_least("host", "memory", h.memory, PAGE)?;
+    at_least("host", "live-tasks", h.live_tasks.into(), 1)?;
+    at_least("host", "waiting", h.waiting.into(), 1)?;
+    at_least("host", "fuel-slice", h.fuel_slice, 1000)?;
+
+    let t = &c.store;
+    span("store", "busy-timeout", t.busy_timeout, true)?;
+    at_least("store", "readers", t.readers.into(), 1)?;
+    at_least("store", "max-batch", t.max_batch.into(), 1)?;
+    at_least("store", "queue", t.queue.into(), 1)?;
+    if t.lease < Millis::from_secs(1) {
+        return wrong(["store", "lease"], format!("`lease` is {}, and must be at least 1s", t.lease));
+    }
+    span("store", "lease", t.lease, false)?;
+    span("store", "tombstones", t.tombstones, true)?;
+    catalog(c)?;
+    limits(&c.limits, h.memory)?;
+    call(&c.call)
+}
+
+fn catalog(c: &Config) -> Result<(), Wrong> {
+    let k = &c.catalog;
+    span("catalog", "settle", k.settle, false)?;
+    span("catalog", "poll", k.poll, false)?;
+    size_at_least("catalog", "max-component", k.max_component, ByteSize(8))?;
+    size_at_least("catalog", "max-policy", k.max_policy, ByteSize(1))?;
+    at_least("catalog", "max-plugins", k.max_plugins.into(), 1)?;
+    at_least("catalog", "max-tools", k.max_tools.into(), 1)?;
+    size_at_least("catalog", "max-schema", k.max_schema, ByteSize(64))?;
+    at_least("catalog", "max-schema-depth", k.max_schema_depth.into(), 4)?;
+    if k.max_schema_depth > 100 {
+        let reason = "`max-schema-depth` must be at most 100: JSON is read to a depth of 128";
+        return wrong(["catalog", "max-schema-depth"], reason);
+    }
+    at_least("catalog", "list-fuel", k.list_fuel, 1)?;
+    size_at_least("catalog", "list-memory", k.list_memory, PAGE)?;
+    span("catalog", "list-time", k.list_time, false)?;
+    span("catalog", "relist-interval", k.relist_interval, false)?;
+    span("catalog", "retry", k.retry, false)
+}
