@@ -3,9 +3,11 @@
 mod clock;
 mod fault;
 mod ids;
+mod neutral;
 mod units;
 
 pub use clock::{Clock, SystemClock};
 pub use fault::{Fault, FaultCode};
 pub use ids::{BootId, Digest, Principal, TaskId};
+pub use neutral::{neutral_line, neutral_text};
 pub use units::{ByteSize, Millis, UnixMillis};
