@@ -125,8 +125,23 @@ pub struct StoreConfig {
     pub queue: u32,
     /// How long a lease lives without a heartbeat.
     pub lease: Millis,
+    /// How long after a lease's end others wait before they take over: its holder's time to notice.
+    pub takeover: Millis,
     /// How long tombstones stay.
     pub tombstones: Millis,
+}
+
+impl StoreConfig {
+    /// Bytes of guests' data that one statement carries; a batch of large results takes several.
+    pub const STATEMENT_SIZE: ByteSize = ByteSize::mib(16);
+    /// Write-ahead log kept on disk after a burst: enough for steady work without growing anew.
+    pub const WAL_KEPT: ByteSize = ByteSize::mib(64);
+    /// Tasks that one commit of a sweep takes: some milliseconds, so that callers' writes come between.
+    pub const SWEEP_STEP: u32 = 500;
+    /// How long the lease of a dead process is remembered.
+    pub const FORGET_PROCESS: Millis = Millis::from_secs(3600);
+    /// How long the last commit of a silent writer is remembered; only its own next read asks for it.
+    pub const FORGET_WRITER: Millis = Millis::from_secs(24 * 3600);
 }
 
 impl Default for StoreConfig {
@@ -137,6 +152,7 @@ impl Default for StoreConfig {
             max_batch: 256,
             queue: 4096,
             lease: Millis::from_secs(15),
+            takeover: Millis::from_secs(5),
             tombstones: Millis::from_secs(30 * 24 * 3600),
         }
     }

@@ -5,6 +5,7 @@ mod check;
 mod host;
 mod load;
 mod policy;
+mod tasks;
 
 pub use catalog::CatalogConfig;
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
@@ -12,3 +13,4 @@ pub use load::{ConfigError, load, load_policy, nearest};
 pub use policy::{
     CallPolicy, EarlyInput, EnvValue, FileGrant, Grants, HttpGrant, Limits, OnInputTimeout, Policy,
 };
+pub use tasks::TaskRules;

@@ -1,18 +1,23 @@
 //! The SQL, behind one trait. SQLite now; PostgreSQL stands behind the same trait later.
 //! Knows nothing above it: it keeps rows, and changes them by functions that callers hand in.
 
+mod boot;
+mod error;
 mod model;
+mod sqlite;
 
 use futures::future::BoxFuture;
 
+pub use boot::{boottime_ms, os_boot_id};
 pub use model::{
     Answer, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task, Tombstone,
 };
+pub use sqlite::SqliteStore;
 
 use crate::base::{BootId, Digest, Principal, TaskId, UnixMillis};
 
 /// Why the store could not do what was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The database was written by a newer binary.
     #[error("the database has schema version {found}, this binary knows up to {known}: use a newer layby")]
@@ -67,7 +72,8 @@ pub enum Admitted {
 pub trait Store: Send + Sync + 'static {
     /// Adds a task with its questions. The caller made the id, so there is no conflict.
     fn insert(&self, task: Task) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Adds a task with an idempotency key, unless one with the same principal, tool and key is there.
+    /// Adds a task with an idempotency key, unless one with the same principal, tool and key is there
+    /// that lives, or has ended and is within its TTL at the new one's `created_at`.
     fn admit(&self, task: Task) -> BoxFuture<'_, Result<Admitted, StoreError>>;
     /// Reads, changes and writes one task in one transaction.
     fn update(&self, id: TaskId, change: Change) -> BoxFuture<'_, Result<Updated, StoreError>>;
@@ -78,7 +84,7 @@ pub trait Store: Send + Sync + 'static {
     /// Tasks, newest first; of one principal or of all.
     fn list(&self, of: Option<Principal>, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Live tasks leased by `boot` that somebody (perhaps another process) has asked something of:
-    /// cancel requested, all answers in, TTL or input deadline passed at `now`.
+    /// cancel requested, a round answered before, TTL or input deadline passed at `now`.
     fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Live (not ended) tasks, counted.
     fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
@@ -87,6 +93,8 @@ pub trait Store: Send + Sync + 'static {
     fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Live tasks whose holder's lease has run out or whose holder is gone (another OS boot).
     fn orphans(&self, me: BootId) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// True while the lease of `boot` lives, the time to notice its end included.
+    fn leased(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>>;
     /// Ends this process's lease in order.
     fn release(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Ended tasks past their TTL become tombstones, old tombstones go; returns how many tasks.

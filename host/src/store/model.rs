@@ -136,6 +136,8 @@ pub struct Task {
     pub input_deadline: Option<UnixMillis>,
     /// True: running out gives the plugin `timed-out`; false: it fails the task.
     pub resume_on_timeout: bool,
+    /// Active time that the run could still use when this was last known (part of the TTL).
+    pub active_left: Millis,
     /// How long a client may stay away after the end (part of the TTL).
     pub absence: Millis,
     /// False while a keyed run has not been promoted: no client has its handle.

@@ -1,0 +1,53 @@
+//! Rules of tasks that no operator needs to change: each with its reason.
+
+use crate::base::{ByteSize, Millis};
+
+/// Fixed bounds of the tasks room.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskRules;
+
+impl TaskRules {
+    /// Polls of one task in a second; the next get `polling_too_fast`. Ten times the fastest interval
+    /// that we ever ask for: a client that is far over it is broken.
+    pub const POLLS_PER_SECOND: u32 = 20;
+    /// Tasks whose polls are counted at once; beyond, polls of further tasks pass uncounted.
+    pub const POLLED_TASKS: usize = 65_536;
+    /// Shortest poll interval that a client is told.
+    pub const POLL_MIN: Millis = Millis(500);
+    /// Longest poll interval: a person who waits looks twice a minute.
+    pub const POLL_MAX: Millis = Millis(30_000);
+    /// Poll interval of a tool that nothing is known of.
+    pub const POLL_FIRST: Millis = Millis(1000);
+    /// Longest poll interval while a task waits for answers: whoever polls is about to answer, and
+    /// the task goes on at once then.
+    pub const POLL_WAITING: Millis = Millis(2000);
+    /// Tools whose rhythm is kept in memory.
+    pub const RHYTHMS: usize = 4096;
+    /// Longest status message, in bytes of UTF-8; the rest is cut off.
+    pub const STATUS_MESSAGE: ByteSize = ByteSize::kib(4);
+    /// Reasons why answers were refused, per key, in bytes.
+    pub const ANSWER_REASON: ByteSize = ByteSize(512);
+    /// Answers and schema above this size are checked off the threads that answer HTTP.
+    pub const CHECK_INLINE: ByteSize = ByteSize::kib(16);
+    /// How often a process looks for what other processes asked of its tasks, and for deadlines.
+    pub const ATTENTION: Millis = Millis(1000);
+    /// How often a process looks for tasks of dead processes, and counts the live ones.
+    pub const ORPHANS: Millis = Millis(3000);
+    /// How often expired tasks are swept.
+    pub const SWEEP: Millis = Millis(30_000);
+    /// How often progress that is due is written.
+    pub const PROGRESS: Millis = Millis(100);
+    /// How often free space is measured.
+    pub const FREE_SPACE: Millis = Millis(1000);
+    /// A wall clock that moves against the monotonic one by more than this has jumped: nothing is
+    /// swept until it has held still for as long again.
+    pub const WALL_JUMP: Millis = Millis(60_000);
+    /// How long a task may stay uncommitted after its run has gone: longer than a commit ever waits.
+    pub const LEFT_UNCOMMITTED: Millis = Millis(60_000);
+    /// Longest pause between two tries of a write that ends a task.
+    pub const SETTLE_RETRY: Millis = Millis(1000);
+    /// How often a waiter looks at a task that another process runs.
+    pub const WAIT_LOOK: Millis = Millis(500);
+    /// Changes that a slow listener may lag behind before it misses some.
+    pub const CHANGES: usize = 1024;
+}

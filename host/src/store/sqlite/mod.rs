@@ -1,0 +1,321 @@
+//! SQLite: one file in the data folder, one writer, a few readers, and other processes beside us.
+
+mod batch;
+mod rows;
+mod sql;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{FutureExt as _, future::BoxFuture};
+use rustix::fs::{FlockOperation, flock};
+use sqlx::{
+    ConnectOptions as _, Connection as _, SqlitePool,
+    migrate::Migrator,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous},
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use self::writer::{Done, Job, Work, Writer};
+use super::{Admitted, Change, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated};
+use crate::{
+    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
+    config::StoreConfig,
+};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("src/store/migrations");
+
+/// The store on one SQLite file.
+pub struct SqliteStore {
+    readers: SqlitePool,
+    queue: mpsc::Sender<Job>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    os_boot: uuid::Uuid,
+    takeover: Millis,
+}
+
+impl SqliteStore {
+    /// Opens `layby.db` in `data`, making both where they are missing (for the owner alone), and
+    /// brings its schema up to date. Needs a tokio runtime, which the writer lives on until
+    /// [`Store::close`].
+    ///
+    /// # Errors
+    /// A newer schema, a damaged file, a lock held too long, a folder or disk that cannot be written.
+    pub async fn open(data: &Path, config: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Self::open_concrete(data, config).await?)
+    }
+
+    async fn open_concrete(data: &Path, config: &StoreConfig) -> Result<Arc<Self>, StoreError> {
+        let os_boot = super::os_boot_id()?;
+        let file = data.join("layby.db");
+        make_private(data, &file)?;
+        let options = SqliteConnectOptions::new()
+            .filename(&file)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(config.busy_timeout.duration())
+            .pragma("journal_size_limit", StoreConfig::WAL_KEPT.0.to_string())
+            .statement_cache_capacity(64)
+            .disable_statement_logging();
+        migrate(data, &options, config.busy_timeout).await?;
+        let writer = Writer::open(options.clone(), config.max_batch).await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(config.readers.max(1))
+            .acquire_timeout(config.busy_timeout.duration())
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(options.pragma("query_only", "ON"))
+            .await?;
+        let (queue, jobs) = mpsc::channel(usize::try_from(config.queue.max(1)).unwrap_or(usize::MAX));
+        let writer = Mutex::new(Some(tokio::spawn(writer.run(jobs))));
+        Ok(Arc::new(Self { readers, queue, writer, os_boot, takeover: config.takeover }))
+    }
+
+    async fn write(&self, work: Work) -> Result<Done, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(Job { work, reply }).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    async fn written(&self, work: Work) -> Result<(), StoreError> {
+        self.write(work).await.map(|_| ())
+    }
+
+    /// A lease that ended before this moment of the boot-time clock is over, with the time that its
+    /// holder gets to notice.
+    fn over_before(&self) -> i64 {
+        rows::signed(super::boottime_ms().saturating_sub(self.takeover.0))
+    }
+}
+
+/// The folder and the file are for the owner alone: they hold what callers said.
+fn make_private(data: &Path, file: &Path) -> Result<(), StoreError> {
+    let failed = |what: &str, e: std::io::Error| {
+        if e.kind() == std::io::ErrorKind::StorageFull {
+            StoreError::Full(format!("{what}: {e}"))
+        } else {
+            StoreError::Other(format!("{what}: {e}"))
+        }
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+        .map_err(|e| failed("the data folder cannot be made", e))?;
+    private_file(file).map_err(|e| failed("the database file cannot be made", e))?;
+    Ok(())
+}
+
+fn private_file(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Brings the schema up to date; one process at a time, because sqlx does not lock SQLite.
+async fn migrate(data: &Path, options: &SqliteConnectOptions, within: Millis) -> Result<(), StoreError> {
+    let lock = private_file(&data.join("layby.lock"))
+        .map_err(|e| StoreError::Other(format!("the lock file cannot be made: {e}")))?;
+    let locked = async {
+        while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if tokio::time::timeout(within.duration() + Duration::from_secs(1), locked).await.is_err() {
+        return Err(StoreError::Locked("another process is opening it".into()));
+    }
+    let mut connection = options.connect().await?;
+    let known = MIGRATIONS.iter().map(|m| m.version).max().unwrap_or(0);
+    let has_any: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")
+            .fetch_one(&mut connection)
+            .await?;
+    if has_any > 0 {
+        let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+            .fetch_one(&mut connection)
+            .await?;
+        if let Some(found) = found.filter(|f| *f > known) {
+            return Err(StoreError::Newer { found, known });
+        }
+    }
+    MIGRATIONS.run_direct(None, &mut connection, false).await?;
+    connection.close().await?;
+    Ok(())
+}
+
+fn tasks(rows: &[SqliteRow]) -> Result<Vec<Task>, StoreError> {
+    rows.iter().map(rows::task).collect()
+}
+
+impl Store for SqliteStore {
+    fn insert(&self, task: Task) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.written(Work::Insert(task)).boxed()
+    }
+
+    fn admit(&self, task: Task) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+        async {
+            match self.write(Work::Admit(task)).await? {
+                Done::Admitted(a) => Ok(a),
+                other => Err(unexpected(&other)),
+            }
+        }
+        .boxed()
+    }
+
+    fn update(&self, id: TaskId, change: Change) -> BoxFuture<'_, Result<Updated, StoreError>> {
+        async move {
+            match self.write(Work::Update(id, change)).await? {
+                Done::Updated(u) => Ok(u),
+                other => Err(unexpected(&other)),
+            }
+        }
+        .boxed()
+    }
+
+    fn get(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Task>, StoreError>> {
+        async move {
+            let row = sqlx::query(sql::TASK).bind(&id.0.as_bytes()[..]).fetch_optional(&self.readers).await?;
+            row.as_ref().map(rows::task).transpose()
+        }
+        .boxed()
+    }
+
+    fn tombstone(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Tombstone>, StoreError>> {
+        async move {
+            let query = sqlx::query(sql::TOMBSTONE).bind(&id.0.as_bytes()[..]);
+            query.fetch_optional(&self.readers).await?.as_ref().map(rows::tombstone).transpose()
+        }
+        .boxed()
+    }
+
+    fn list(&self, of: Option<Principal>, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+        async move {
+            let query = sqlx::query(sql::LIST).bind(of.as_ref().map(Principal::as_str)).bind(limit);
+            tasks(&query.fetch_all(&self.readers).await?)
+        }
+        .boxed()
+    }
+
+    fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+        async move {
+            let query = sqlx::query(sql::ATTENTION).bind(&boot.0.as_bytes()[..]).bind(rows::signed(now.0));
+            tasks(&query.fetch_all(&self.readers).await?)
+        }
+        .boxed()
+    }
+
+    fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        async {
+            let n: i64 = sqlx::query_scalar(sql::COUNT_LIVE).fetch_one(&self.readers).await?;
+            Ok(u64::try_from(n).unwrap_or(0))
+        }
+        .boxed()
+    }
+
+    fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.written(Work::Heartbeat(lease)).boxed()
+    }
+
+    fn orphans(&self, me: BootId) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+        async move {
+            let query = sqlx::query(sql::ORPHANS)
+                .bind(&me.0.as_bytes()[..])
+                .bind(&self.os_boot.as_bytes()[..])
+                .bind(self.over_before());
+            tasks(&query.fetch_all(&self.readers).await?)
+        }
+        .boxed()
+    }
+
+    fn leased(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        async move {
+            let n: i64 = sqlx::query_scalar(sql::LEASED)
+                .bind(&boot.0.as_bytes()[..])
+                .bind(&self.os_boot.as_bytes()[..])
+                .bind(self.over_before())
+                .fetch_one(&self.readers)
+                .await?;
+            Ok(n > 0)
+        }
+        .boxed()
+    }
+
+    fn release(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.written(Work::Release(boot)).boxed()
+    }
+
+    fn sweep(
+        &self,
+        now: UnixMillis,
+        tombstones_before: UnixMillis,
+    ) -> BoxFuture<'_, Result<u64, StoreError>> {
+        async move {
+            let mut gone = 0;
+            loop {
+                // Step by step: the writes of callers come in between.
+                match self.write(Work::Sweep { now, tombstones_before }).await? {
+                    Done::Count(n) => gone += n,
+                    other => return Err(unexpected(&other)),
+                }
+                if gone == 0 || gone % u64::from(StoreConfig::SWEEP_STEP) != 0 {
+                    return Ok(gone);
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn plugins(&self) -> BoxFuture<'_, Result<Vec<PluginRow>, StoreError>> {
+        async {
+            let rows = sqlx::query(sql::PLUGINS).fetch_all(&self.readers).await?;
+            rows.iter().map(rows::plugin).collect()
+        }
+        .boxed()
+    }
+
+    fn put_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.written(Work::PutPlugin(row)).boxed()
+    }
+
+    fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.written(Work::DropPlugin(name)).boxed()
+    }
+
+    fn digests_in_use(&self) -> BoxFuture<'_, Result<Vec<Digest>, StoreError>> {
+        async {
+            let rows = sqlx::query(sql::DIGESTS).fetch_all(&self.readers).await?;
+            rows.iter().map(rows::digest_row).collect()
+        }
+        .boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            let _ = self.written(Work::Close).await;
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(writer) = writer
+                && let Err(e) = writer.await
+            {
+                tracing::warn!(error = %e, "the database's writer did not end in order");
+            }
+            self.readers.close().await;
+        }
+        .boxed()
+    }
+}
+
+/// The writer answers each kind of work with its own kind of answer; anything else is a bug.
+fn unexpected(done: &Done) -> StoreError {
+    StoreError::Other(format!("the writer answered {done:?}"))
+}

@@ -1,0 +1,297 @@
+//! Between rows and values. A batch goes to SQLite as two parameters: a JSON array of arrays of
+//! integers, and one BLOB (the arena) that holds every string and byte sequence; a text or blob
+//! column is `substr(arena, offset, length)`. So one statement writes any number of rows, and no
+//! byte of a guest's is ever escaped.
+
+use std::fmt::Write as _;
+
+use sqlx::{Row as _, sqlite::SqliteRow};
+use uuid::Uuid;
+
+use crate::{
+    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
+    store::{
+        Answer, End, IdempotencyKey, PluginRow, Question, QuestionKind, Status, StoreError, Task, Tombstone,
+    },
+};
+
+/// The rows of one statement.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) json: String,
+    pub(super) arena: Vec<u8>,
+    pub(super) count: u64,
+}
+
+impl Rows {
+    /// Begins a row; its columns follow.
+    pub(super) fn row(&mut self) -> &mut Self {
+        self.json.push_str(if self.json.is_empty() { "[[" } else { ",[" });
+        self.count += 1;
+        self
+    }
+
+    /// Ends the row begun last.
+    pub(super) fn end(&mut self) {
+        self.json.pop();
+        self.json.push(']');
+    }
+
+    /// The whole as JSON text.
+    pub(super) fn finish(mut self) -> (String, Vec<u8>, u64) {
+        self.json.push_str(if self.json.is_empty() { "[]" } else { "]" });
+        (self.json, self.arena, self.count)
+    }
+
+    pub(super) fn int(&mut self, n: u64) -> &mut Self {
+        // Writing to a String cannot fail.
+        let _ = write!(self.json, "{},", signed(n));
+        self
+    }
+
+    pub(super) fn maybe_int(&mut self, n: Option<u64>) -> &mut Self {
+        match n {
+            Some(n) => self.int(n),
+            None => self.null(),
+        }
+    }
+
+    fn null(&mut self) -> &mut Self {
+        self.json.push_str("null,");
+        self
+    }
+
+    /// Two columns: offset (from 1, as `substr` counts) and length.
+    pub(super) fn bytes(&mut self, b: &[u8]) -> &mut Self {
+        let at = self.arena.len() + 1;
+        self.arena.extend_from_slice(b);
+        let _ = write!(self.json, "{at},{},", b.len());
+        self
+    }
+
+    /// As [`Rows::bytes`]; nulls for none.
+    pub(super) fn maybe_bytes(&mut self, b: Option<&[u8]>) -> &mut Self {
+        match b {
+            Some(b) => self.bytes(b),
+            None => self.null().null(),
+        }
+    }
+}
+
+/// SQLite's integers are signed; what does not fit is as good as endless.
+pub(super) fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn json_bytes<T: serde::Serialize>(v: &T) -> Vec<u8> {
+    // Our values hold JSON already: strings, maps with string keys, finite numbers.
+    serde_json::to_vec(v).unwrap_or_else(|_| b"null".to_vec())
+}
+
+/// A new task's row: the columns of `INSERT_TASKS`, in order.
+pub(super) fn push_new(rows: &mut Rows, t: &Task) {
+    rows.row()
+        .bytes(t.id.0.as_bytes())
+        .bytes(t.principal.as_str().as_bytes())
+        .bytes(t.tool.as_bytes())
+        .bytes(t.plugin.as_bytes())
+        .bytes(&t.digest.0)
+        .int(t.created_at.0)
+        .maybe_bytes(t.key.as_ref().map(|k| k.key.as_bytes()))
+        .maybe_bytes(t.key.as_ref().map(|k| &k.arguments.0[..]));
+    push_changing(rows, t);
+    rows.end();
+}
+
+/// A changed task's row: the columns of `UPDATE_TASKS`; `fence` is the one it was read with.
+pub(super) fn push_changed(rows: &mut Rows, t: &Task, fence: u64) {
+    rows.row().bytes(t.id.0.as_bytes()).int(fence);
+    push_changing(rows, t);
+    rows.end();
+}
+
+fn push_changing(rows: &mut Rows, t: &Task) {
+    let expires = t.created_at + t.ttl;
+    let due = t.input_deadline.map_or(expires, |d| d.min(expires));
+    rows.bytes(t.status.as_str().as_bytes())
+        .maybe_bytes(t.status_message.as_ref().map(|m| m.as_bytes()))
+        .int(t.updated_at.0)
+        .int(t.ttl.0)
+        .int(t.poll_interval.0)
+        .int(t.active_left.0)
+        .int(t.absence.0)
+        .maybe_bytes(t.holder.as_ref().map(|h| &h.0.as_bytes()[..]))
+        .int(t.fence)
+        .maybe_int(t.cancel_requested.map(|c| c.0))
+        .maybe_int(t.input_deadline.map(|c| c.0))
+        .int(u64::from(t.resume_on_timeout))
+        .int(u64::from(t.revealed))
+        .int(t.questions.len() as u64)
+        .int(expires.0)
+        .int(due.0)
+        .maybe_bytes(t.end.as_ref().map(json_bytes).as_deref());
+}
+
+/// A new question's row, or with `answer_only` a changed one's.
+pub(super) fn push_question(rows: &mut Rows, id: TaskId, position: usize, q: &Question, answer_only: bool) {
+    rows.row().bytes(id.0.as_bytes()).int(position as u64);
+    if !answer_only {
+        rows.int(u64::from(q.round))
+            .bytes(kind_str(q.kind).as_bytes())
+            .bytes(q.key.as_bytes())
+            .bytes(&json_bytes(&q.request));
+    }
+    rows.maybe_bytes(q.answer.as_ref().map(json_bytes).as_deref());
+    rows.end();
+}
+
+const fn kind_str(kind: QuestionKind) -> &'static str {
+    match kind {
+        QuestionKind::Form => "form",
+        QuestionKind::Url => "url",
+        QuestionKind::Sampling => "sampling",
+        QuestionKind::Roots => "roots",
+    }
+}
+
+fn damaged(what: &str) -> StoreError {
+    StoreError::Corrupt(format!("a row has no valid {what}"))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes).map_err(|_| damaged(what))
+}
+
+fn text(bytes: Vec<u8>, what: &str) -> Result<String, StoreError> {
+    String::from_utf8(bytes).map_err(|_| damaged(what))
+}
+
+fn status(word: &str) -> Result<Status, StoreError> {
+    [Status::Working, Status::InputRequired, Status::Completed, Status::Failed, Status::Cancelled]
+        .into_iter()
+        .find(|s| s.as_str() == word)
+        .ok_or_else(|| damaged("status"))
+}
+
+fn uuid(bytes: &[u8], what: &str) -> Result<Uuid, StoreError> {
+    Uuid::from_slice(bytes).map_err(|_| damaged(what))
+}
+
+fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
+    bytes.try_into().map(Digest).map_err(|_| damaged("digest"))
+}
+
+fn unsigned(n: i64, what: &str) -> Result<u64, StoreError> {
+    u64::try_from(n).map_err(|_| damaged(what))
+}
+
+/// The single column of a digest.
+pub(super) fn digest_row(row: &SqliteRow) -> Result<Digest, StoreError> {
+    digest(row.try_get::<&[u8], _>(0)?)
+}
+
+/// A row of the columns that `select_tasks!` names.
+pub(super) fn task(row: &SqliteRow) -> Result<Task, StoreError> {
+    let int = |i: usize| -> Result<u64, StoreError> { unsigned(row.try_get::<i64, _>(i)?, "number") };
+    let maybe_int = |i: usize| -> Result<Option<u64>, StoreError> {
+        row.try_get::<Option<i64>, _>(i)?.map(|n| unsigned(n, "number")).transpose()
+    };
+    let key = match (row.try_get::<Option<Vec<u8>>, _>(18)?, row.try_get::<Option<&[u8]>, _>(19)?) {
+        (Some(key), Some(arguments)) => {
+            Some(IdempotencyKey { key: text(key, "key")?, arguments: digest(arguments)? })
+        }
+        _ => None,
+    };
+    Ok(Task {
+        id: TaskId(uuid(row.try_get(0)?, "id")?),
+        principal: Principal::from_stored(row.try_get(1)?),
+        tool: row.try_get(2)?,
+        plugin: row.try_get(3)?,
+        digest: digest(row.try_get(4)?)?,
+        status: status(row.try_get(5)?)?,
+        status_message: row.try_get::<Option<Vec<u8>>, _>(6)?.map(|m| text(m, "message")).transpose()?,
+        created_at: UnixMillis(int(7)?),
+        updated_at: UnixMillis(int(8)?),
+        ttl: Millis(int(9)?),
+        poll_interval: Millis(int(10)?),
+        active_left: Millis(int(11)?),
+        absence: Millis(int(12)?),
+        holder: row.try_get::<Option<&[u8]>, _>(13)?.map(|h| uuid(h, "holder").map(BootId)).transpose()?,
+        fence: int(14)?,
+        cancel_requested: maybe_int(15)?.map(UnixMillis),
+        input_deadline: maybe_int(16)?.map(UnixMillis),
+        resume_on_timeout: int(17)? != 0,
+        key,
+        revealed: int(20)? != 0,
+        end: row.try_get::<Option<&[u8]>, _>(21)?.map(|o| parse::<End>(o, "outcome")).transpose()?,
+        questions: questions(row.try_get::<Option<&str>, _>(22)?.unwrap_or_default())?,
+    })
+}
+
+/// Lines of `position round kind key request answer`, the last three in hexadecimal.
+fn questions(lines: &str) -> Result<Vec<Question>, StoreError> {
+    let mut found = Vec::new();
+    for line in lines.lines() {
+        let bad = || damaged("question");
+        let mut part = line.split(' ');
+        let mut next = || part.next().ok_or_else(bad);
+        let position: u32 = next()?.parse().map_err(|_| bad())?;
+        let round = next()?.parse().map_err(|_| bad())?;
+        let kind = match next()? {
+            "form" => QuestionKind::Form,
+            "url" => QuestionKind::Url,
+            "sampling" => QuestionKind::Sampling,
+            "roots" => QuestionKind::Roots,
+            _ => return Err(bad()),
+        };
+        let key = text(unhex(next()?).ok_or_else(bad)?, "question")?;
+        let request = parse(&unhex(next()?).ok_or_else(bad)?, "question")?;
+        let answer = match next()? {
+            "" => None,
+            hex => Some(parse::<Answer>(&unhex(hex).ok_or_else(bad)?, "answer")?),
+        };
+        found.push((position, Question { key, round, kind, request, answer }));
+    }
+    found.sort_by_key(|(position, _)| *position);
+    Ok(found.into_iter().map(|(_, q)| q).collect())
+}
+
+fn unhex(hex: &str) -> Option<Vec<u8>> {
+    let digit = |b: u8| char::from(b).to_digit(16);
+    hex.as_bytes()
+        .chunks(2)
+        .map(|pair| match pair {
+            [a, b] => u8::try_from(digit(*a)? << 4 | digit(*b)?).ok(),
+            _ => None,
+        })
+        .collect()
+}
+
+/// `id, principal, status, reason, expired_at`.
+pub(super) fn tombstone(row: &SqliteRow) -> Result<Tombstone, StoreError> {
+    Ok(Tombstone {
+        id: TaskId(uuid(row.try_get(0)?, "id")?),
+        principal: Principal::from_stored(row.try_get(1)?),
+        status: status(row.try_get(2)?)?,
+        reason: row.try_get::<Option<Vec<u8>>, _>(3)?.map(|r| text(r, "reason")).transpose()?,
+        expired_at: UnixMillis(unsigned(row.try_get(4)?, "time")?),
+    })
+}
+
+/// The columns of `PLUGINS`.
+pub(super) fn plugin(row: &SqliteRow) -> Result<PluginRow, StoreError> {
+    let maybe_digest = |i: usize| -> Result<Option<Digest>, StoreError> {
+        row.try_get::<Option<&[u8]>, _>(i)?.map(digest).transpose()
+    };
+    Ok(PluginRow {
+        name: row.try_get(0)?,
+        digest: maybe_digest(1)?,
+        granted: maybe_digest(2)?,
+        policy: text(row.try_get(3)?, "policy")?,
+        without_grants: row.try_get::<i64, _>(4)? != 0,
+        tools: parse(row.try_get(5)?, "list of tools")?,
+        listed: text(row.try_get(6)?, "answer of list-tools")?,
+        adopted_at: UnixMillis(unsigned(row.try_get(7)?, "time")?),
+        refusal: row.try_get::<Option<Vec<u8>>, _>(8)?.map(|r| text(r, "refusal")).transpose()?,
+    })
+}
