@@ -1,14 +1,40 @@
 //! Tasks: the state machine, TTL, questions and answers, idempotency, change signals, sweeping.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod answers;
+mod bounds;
+mod client;
+mod faults;
+mod loops;
+mod machine;
+mod registry;
+mod rhythm;
+mod run;
+#[cfg(test)]
+mod tests;
+mod ttl;
 
-use serde_json::Value;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use tokio::sync::broadcast;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use uuid::Uuid;
 
+pub use self::machine::Event;
+use self::{
+    bounds::{FreeSpace, Live, Polls},
+    registry::Registry,
+    rhythm::Rhythm,
+};
 use crate::{
-    base::{Clock, Digest, Fault, Millis, Principal, TaskId},
-    config::{CallPolicy, Config},
-    store::{Answer, End, IdempotencyKey, Question, Store, Task},
+    base::{BootId, Clock, Digest, Fault, Millis, Principal, TaskId},
+    config::{CallPolicy, Config, StoreConfig, TaskRules},
+    store::{
+        Answer, End, IdempotencyKey, Lease, Question, Store, StoreError, Task, Updated, boottime_ms,
+        os_boot_id,
+    },
 };
 
 /// What a run says of itself when it becomes a task.
@@ -80,8 +106,28 @@ pub enum Admission {
 
 /// The tasks of this process and its store. Cheap to clone handles of: use `Arc`.
 pub struct Tasks {
-    #[expect(dead_code)]
+    inner: Arc<Inner>,
+    /// Ends the loops.
+    end: CancellationToken,
+    loops: TaskTracker,
+}
+
+/// What the loops share with the methods.
+struct Inner {
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    settings: StoreConfig,
+    /// This process as a holder of tasks.
+    boot: BootId,
+    os_boot: Uuid,
+    /// End of this process's lease as last committed, in milliseconds of the boot-time clock.
+    lease_until: AtomicU64,
+    registry: Registry,
+    rhythm: Rhythm,
+    live: Live,
+    space: FreeSpace,
+    polls: Polls,
+    changes: broadcast::Sender<TaskId>,
 }
 
 impl Tasks {
@@ -95,116 +141,111 @@ impl Tasks {
         clock: Arc<dyn Clock>,
         config: &Config,
     ) -> Result<Arc<Self>, Fault> {
-        let _ = (store, clock, config);
-        unimplemented!()
-    }
-
-    // --- the run's side ---
-
-    /// Commits a new, revealed task (P1: when this returns, a poll from anywhere resolves).
-    /// Cancel-safe only inside a spawned task: see `ARCHITECTURE.md`.
-    ///
-    /// # Errors
-    /// `too_many_tasks`, `low_disk_space`, `store_…`.
-    pub async fn create(&self, new: NewTask) -> Result<(Held, Task), Fault> {
-        let _ = new;
-        unimplemented!()
-    }
-
-    /// Commits a keyed run before it starts, or finds its twin. Not revealed yet.
-    ///
-    /// # Errors
-    /// `idempotency_key_reused` (other arguments), and those of [`Tasks::create`].
-    pub async fn admit(&self, new: NewTask) -> Result<Admission, Fault> {
-        let _ = new;
-        unimplemented!()
-    }
-
-    /// Marks a keyed task as handed out, with its TTL from now on as promised.
-    ///
-    /// # Errors
-    /// `store_…`; `task_unknown` where it is gone.
-    pub async fn reveal(&self, id: TaskId) -> Result<Task, Fault> {
-        let _ = id;
-        unimplemented!()
-    }
-
-    /// Puts questions: the task becomes `input_required` (keys made unique over its life).
-    ///
-    /// # Errors
-    /// `task_fenced` or `task_ended` where the run no longer owns it (the run must stop), `store_…`.
-    pub async fn ask(&self, held: &Held, questions: Vec<Question>, call: &CallPolicy) -> Result<Task, Fault> {
-        let _ = (held, questions, call);
-        unimplemented!()
-    }
-
-    /// Says how far the run has come; written at most once per poll interval (the last one wins).
-    pub fn progress(&self, held: &Held, message: String) {
-        let _ = (held, message);
-        unimplemented!()
-    }
-
-    /// Ends the task. Retries until the lease ends; a task that has ended already stays as it is
-    /// (the returned row says how).
-    ///
-    /// # Errors
-    /// `task_fenced`, `store_…`.
-    pub async fn settle(&self, held: &Held, end: End) -> Result<Task, Fault> {
-        let _ = (held, end);
-        unimplemented!()
-    }
-
-    // --- the client's side: every method checks the principal; another's task reads as unknown ---
-
-    /// The task as it is.
-    ///
-    /// # Errors
-    /// `task_unknown`, `task_expired` (with how it had ended), `store_…`.
-    pub async fn get(&self, principal: &Principal, id: &str) -> Result<Task, Fault> {
-        let _ = (principal, id);
-        unimplemented!()
-    }
-
-    /// Takes answers by key, all or none; unknown and answered keys are ignored. `responses` are
-    /// MCP result objects (`{"action": "accept", "content": …}` for elicitation).
-    ///
-    /// # Errors
-    /// `answers_invalid` (with the reason per key), `task_unknown`, `task_expired`, `store_…`.
-    pub async fn update(
-        &self,
-        principal: &Principal,
-        id: &str,
-        responses: BTreeMap<String, Value>,
-    ) -> Result<(), Fault> {
-        let _ = (principal, id, responses);
-        unimplemented!()
-    }
-
-    /// Asks for cancellation; committed when this returns. Of an ended task: nothing changes.
-    ///
-    /// # Errors
-    /// `task_unknown`, `task_expired`, `store_…`.
-    pub async fn cancel(&self, principal: &Principal, id: &str) -> Result<(), Fault> {
-        let _ = (principal, id);
-        unimplemented!()
-    }
-
-    /// Waits until the task has ended or `within` has passed; the row as it is then.
-    ///
-    /// # Errors
-    /// As [`Tasks::get`].
-    pub async fn wait_ended(&self, principal: &Principal, id: TaskId, within: Millis) -> Result<Task, Fault> {
-        let _ = (principal, id, within);
-        unimplemented!()
+        let inner = Arc::new(Inner {
+            store,
+            clock,
+            settings: config.store.clone(),
+            boot: BootId(Uuid::new_v4()),
+            os_boot: os_boot_id()?,
+            lease_until: AtomicU64::new(0),
+            registry: Registry::default(),
+            rhythm: Rhythm::default(),
+            live: Live::new(config.host.live_tasks),
+            space: FreeSpace::new(config.serve.data.clone(), config.host.min_free_space),
+            polls: Polls::default(),
+            changes: broadcast::channel(TaskRules::CHANGES).0,
+        });
+        inner.beat().await?;
+        inner.end_orphans().await?;
+        inner.live.set(inner.store.count_live().await?);
+        let (end, tracker) = (CancellationToken::new(), TaskTracker::new());
+        loops::start(&inner, &end, &tracker);
+        tracker.close();
+        Ok(Arc::new(Self { inner, end, loops: tracker }))
     }
 
     /// Every committed change of a task in this process.
     pub fn changes(&self) -> broadcast::Receiver<TaskId> {
-        unimplemented!()
+        self.inner.changes.subscribe()
     }
 
     /// Ends the loops and hands the lease back; live tasks must have been stopped before.
     pub async fn close(&self) {
-        unimplemented!()
+        self.end.cancel();
+        self.loops.wait().await;
+        self.inner.write_progress(true).await;
+        if let Err(e) = self.inner.store.release(self.inner.boot).await {
+            tracing::warn!(error = %e, "the lease was not handed back; others take over once it has run out");
+        }
+    }
+}
+
+impl Drop for Tasks {
+    /// Where nobody closed it, the loops end at least.
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl Inner {
+    /// Applies `event` to a task, and tells of the change.
+    async fn apply(&self, id: TaskId, event: Event) -> Result<Updated, StoreError> {
+        let now = self.clock.now();
+        let change = move |task: Task| task.apply(event.clone(), now);
+        let updated = self.store.update(id, Box::new(change)).await?;
+        if let Updated::Done(task) = &updated {
+            self.changed(task);
+        }
+        Ok(updated)
+    }
+
+    /// After a commit: measures, signals the holder, tells the listeners.
+    fn changed(&self, task: &Task) {
+        if let Some(worked) = self.registry.note(task) {
+            self.rhythm.observe(&task.tool, worked);
+        }
+        if task.status.is_terminal() {
+            self.live.ended();
+        } else {
+            self.registry.answered(task);
+        }
+        // Nobody may be listening.
+        let _ = self.changes.send(task.id);
+    }
+
+    /// Renews this process's lease.
+    async fn beat(&self) -> Result<(), StoreError> {
+        let until_boottime_ms = boottime_ms() + self.settings.lease.0;
+        self.store.heartbeat(Lease { boot: self.boot, os_boot: self.os_boot, until_boottime_ms }).await?;
+        self.lease_until.store(until_boottime_ms, Ordering::Release);
+        Ok(())
+    }
+
+    /// True while nobody else may take our tasks.
+    fn has_lease(&self) -> bool {
+        boottime_ms() < self.lease_until.load(Ordering::Acquire)
+    }
+
+    /// Ends a task that nobody runs, as it was when that was found out.
+    async fn abandon(&self, task: &Task, end: End) -> Result<(), StoreError> {
+        let event = Event::Abandon { holder: task.holder, fence: task.fence, end };
+        self.apply(task.id, event).await.map(|_| ())
+    }
+
+    /// Ends what dead processes left behind.
+    async fn end_orphans(&self) -> Result<(), StoreError> {
+        loop {
+            let orphans = self.store.orphans(self.boot).await?;
+            if orphans.is_empty() {
+                return Ok(());
+            }
+            tracing::info!(tasks = orphans.len(), "ending tasks whose process is gone");
+            let ends = orphans.iter().map(|task| {
+                let end =
+                    if task.cancel_requested.is_some() { End::Cancelled } else { faults::interrupted() };
+                self.abandon(task, end)
+            });
+            futures::future::try_join_all(ends).await?;
+        }
     }
 }

@@ -1,0 +1,200 @@
+//! What this process does by itself: renew its lease, look after deadlines and what other processes
+//! asked, end what dead processes left, write progress, sweep.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Event, Inner, faults, registry::Due};
+use crate::{
+    base::{Millis, UnixMillis},
+    config::TaskRules,
+    store::{Status, StoreError, Task, Updated},
+};
+
+/// Starts every loop; each ends with `end`, and `tracker` joins it.
+pub(super) fn start(inner: &Arc<Inner>, end: &CancellationToken, tracker: &TaskTracker) {
+    let third = Millis((inner.settings.lease.0 / 3).max(1));
+    let every = |period: Millis| ticks(period.duration());
+    let (me, token, mut tick) = (inner.clone(), end.clone(), every(third));
+    tracker.spawn(async move {
+        while next(&mut tick, &token).await {
+            me.heartbeat().await;
+        }
+    });
+    let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::ATTENTION));
+    tracker.spawn(async move {
+        while next(&mut tick, &token).await {
+            log("looking after deadlines and requests", me.attend().await);
+            me.polls.tidy();
+        }
+    });
+    let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::ORPHANS));
+    tracker.spawn(async move {
+        while next(&mut tick, &token).await {
+            log("ending tasks of dead processes", me.end_orphans().await);
+            log("counting live tasks", me.store.count_live().await.map(|n| me.live.set(n)));
+        }
+    });
+    let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::PROGRESS));
+    tracker.spawn(async move {
+        while next(&mut tick, &token).await {
+            me.write_progress(false).await;
+        }
+    });
+    let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::SWEEP));
+    tracker.spawn(async move {
+        let mut wall = Wall::new(me.clock.now(), Instant::now());
+        while next(&mut tick, &token).await {
+            if wall.is_steady(me.clock.now(), Instant::now()) {
+                log("sweeping expired tasks", me.sweep().await);
+            }
+        }
+    });
+}
+
+fn ticks(period: Duration) -> tokio::time::Interval {
+    let mut ticks = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// False once the loops are to end. Work that has begun is finished first.
+async fn next(tick: &mut tokio::time::Interval, end: &CancellationToken) -> bool {
+    tokio::select! {
+        biased;
+        () = end.cancelled() => false,
+        _ = tick.tick() => true,
+    }
+}
+
+/// A loop goes on after a failure: the next round tries again.
+fn log<T>(what: &str, result: Result<T, StoreError>) {
+    if let Err(e) = result {
+        tracing::warn!(error = %e, "{what} failed; trying again");
+    }
+}
+
+impl Inner {
+    async fn heartbeat(&self) {
+        // After a long stop (suspended, SIGSTOP) others may have taken our tasks: our runs stop first.
+        if !self.has_lease() {
+            tracing::error!("the lease of this process has run out: its runs stop");
+            self.registry.stop_all(&faults::interrupted());
+        }
+        log("renewing the lease", self.beat().await);
+    }
+
+    /// One look at the live tasks of this process.
+    pub(super) async fn attend(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        for task in self.store.attention(self.boot, now).await? {
+            if self.registry.has(task.id) {
+                self.attend_to(&task, now).await?;
+            } else {
+                self.abandon(&task, Self::end_of_left(&task)).await?;
+            }
+        }
+        for id in self.registry.left() {
+            if let Some(task) = self.store.get(id).await?
+                && !task.status.is_terminal()
+            {
+                tracing::warn!(task = %id, "a run has gone without an end");
+                self.abandon(&task, Self::end_of_left(&task)).await?;
+            }
+            self.registry.remove(id);
+        }
+        Ok(())
+    }
+
+    fn end_of_left(task: &Task) -> crate::store::End {
+        if task.cancel_requested.is_some() { crate::store::End::Cancelled } else { faults::interrupted() }
+    }
+
+    async fn attend_to(&self, task: &Task, now: UnixMillis) -> Result<(), StoreError> {
+        if task.cancel_requested.is_some() {
+            self.registry.cancel(task.id);
+        }
+        if task.expires_at() <= now {
+            self.registry.stop(task.id, faults::expired_at_work(task));
+        } else if task.status == Status::InputRequired && task.input_deadline.is_some_and(|d| d <= now) {
+            if !task.resume_on_timeout {
+                self.registry.stop(task.id, faults::input_timed_out(task));
+                return Ok(());
+            }
+            let poll_interval = self.rhythm.working(&task.tool);
+            let event = Event::TimeOut { fence: task.fence, poll_interval };
+            if let Updated::Done(task) = self.apply(task.id, event).await? {
+                self.registry.timed_out(&task);
+            }
+        } else if self.registry.is_new_round(task) {
+            // Another process took the answers.
+            self.changed(task);
+        }
+        Ok(())
+    }
+
+    /// Writes the progress that is due, or all of it.
+    pub(super) async fn write_progress(&self, all: bool) {
+        let due = self.registry.due(all, |tool| self.rhythm.working(tool));
+        let writes = due.into_iter().map(|Due { id, fence, message }| async move {
+            log("writing progress", self.apply(id, Event::Progress { fence, message }).await);
+        });
+        futures::future::join_all(writes).await;
+    }
+
+    async fn sweep(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let tombstones_before = UnixMillis(now.0.saturating_sub(self.settings.tombstones.0));
+        let gone = self.store.sweep(now, tombstones_before).await?;
+        if gone > 0 {
+            tracing::debug!(tasks = gone, "swept expired tasks");
+        }
+        Ok(())
+    }
+}
+
+/// Whether the wall clock can be trusted with deleting things.
+struct Wall {
+    /// The wall clock against the monotonic one.
+    at: (UnixMillis, Instant),
+    jumped: Option<Instant>,
+}
+
+impl Wall {
+    fn new(now: UnixMillis, instant: Instant) -> Self {
+        Self { at: (now, instant), jumped: None }
+    }
+
+    /// False after a jump, until the clock has held still for a while.
+    fn is_steady(&mut self, now: UnixMillis, instant: Instant) -> bool {
+        let expected = self.at.0 + Millis::from(instant.duration_since(self.at.1));
+        self.at = (now, instant);
+        if now.0.abs_diff(expected.0) > TaskRules::WALL_JUMP.0 {
+            tracing::warn!(
+                "the wall clock has jumped: nothing is swept until it has held still for a minute"
+            );
+            self.jumped = Some(instant);
+        }
+        self.jumped = self.jumped.filter(|at| instant.duration_since(*at) < TaskRules::WALL_JUMP.duration());
+        self.jumped.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_of_the_wall_clock_suspends_sweeping() {
+        let (wall_start, start) = (UnixMillis(1_000_000_000), Instant::now());
+        let mut wall = Wall::new(wall_start, start);
+        // seconds since the start, jump of the wall clock in seconds, steady
+        let cases = [(30, 0, true), (60, 3600, false), (90, 3600, false), (121, 3600, true), (150, 0, false)];
+        for (seconds, jump, steady) in cases {
+            let now = wall_start + Millis::from_secs(seconds + jump);
+            assert_eq!(wall.is_steady(now, start + Duration::from_secs(seconds)), steady, "{seconds} s");
+        }
+    }
+}

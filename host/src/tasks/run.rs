@@ -1,0 +1,202 @@
+//! The run's side: it creates, asks, tells and settles, always with its fence.
+
+use std::time::Duration;
+
+use super::{Admission, Event, Held, Inner, NewTask, Tasks, faults, ttl};
+use crate::{
+    base::{Fault, Millis, TaskId},
+    config::{CallPolicy, OnInputTimeout, TaskRules},
+    store::{Admitted, End, Question, Status, StoreError, Task, Updated},
+};
+
+impl Tasks {
+    /// Commits a new, revealed task (P1: when this returns, a poll from anywhere resolves).
+    /// Cancel-safe only inside a spawned task: see `ARCHITECTURE.md`.
+    ///
+    /// # Errors
+    /// `too_many_tasks`, `low_disk_space`, `store_…`; `task_not_now` for questions with bad keys.
+    pub async fn create(&self, new: NewTask) -> Result<(Held, Task), Fault> {
+        let inner = &self.inner;
+        let task = inner.build(new, true)?;
+        inner.admit_one()?;
+        let held = inner.registry.add(&task);
+        match inner.store.insert(task.clone()).await {
+            Ok(()) => {
+                inner.registry.committed(task.id);
+                let _ = inner.changes.send(task.id);
+                Ok((held, task))
+            }
+            Err(e) => {
+                inner.forget(task.id);
+                Err(e.into())
+            }
+        }
+    }
+
+    /// Commits a keyed run before it starts, or finds its twin. Not revealed yet.
+    ///
+    /// # Errors
+    /// `idempotency_key_reused` (other arguments), and those of [`Tasks::create`].
+    pub async fn admit(&self, new: NewTask) -> Result<Admission, Fault> {
+        let inner = &self.inner;
+        let Some(key) = new.key.clone() else {
+            return Err(Fault::internal(
+                "task_not_now",
+                "a run without an idempotency key cannot be admitted by it",
+            ));
+        };
+        let task = inner.build(new, false)?;
+        inner.admit_one()?;
+        let held = inner.registry.add(&task);
+        match inner.store.admit(task.clone()).await {
+            Ok(Admitted::Fresh) => {
+                inner.registry.committed(task.id);
+                let _ = inner.changes.send(task.id);
+                Ok(Admission::Fresh(held, Box::new(task)))
+            }
+            Ok(Admitted::Exists(there)) => {
+                inner.forget(task.id);
+                if there.key.as_ref().is_some_and(|k| k.arguments == key.arguments) {
+                    Ok(Admission::Repeat(there))
+                } else {
+                    Err(faults::key_reused())
+                }
+            }
+            Err(e) => {
+                inner.forget(task.id);
+                Err(e.into())
+            }
+        }
+    }
+
+    /// Marks a keyed task as handed out. Its TTL was promised at admission, and is never less.
+    ///
+    /// # Errors
+    /// `store_…`; `task_unknown` where it is gone.
+    pub async fn reveal(&self, id: TaskId) -> Result<Task, Fault> {
+        match self.inner.apply(id, Event::Reveal).await? {
+            Updated::Done(task) | Updated::Refused(_, task) => Ok(task),
+            Updated::Unknown => Err(faults::unknown()),
+        }
+    }
+
+    /// Puts questions: the task becomes `input_required` (keys made unique over its life).
+    ///
+    /// # Errors
+    /// `task_fenced` or `task_ended` where the run no longer owns it, `task_cancelling` where
+    /// cancellation was asked for (the run must stop), `task_not_now` for a reserved key or a second
+    /// round at once, `store_…`.
+    pub async fn ask(&self, held: &Held, questions: Vec<Question>, call: &CallPolicy) -> Result<Task, Fault> {
+        let tool = self.inner.registry.tool(held.id).unwrap_or_default();
+        let event = self.inner.asked(held.fence, questions, call, &tool);
+        match self.inner.apply(held.id, event).await? {
+            Updated::Done(task) => Ok(task),
+            Updated::Refused(refused, task) => Err(faults::refused(&refused, &task)),
+            Updated::Unknown => Err(faults::unknown()),
+        }
+    }
+
+    /// Says how far the run has come; written at most once per poll interval (the last one wins).
+    pub fn progress(&self, held: &Held, message: String) {
+        self.inner.registry.progress(held.id, message);
+    }
+
+    /// Ends the task. Retries until the lease ends; a task that has ended already stays as it is
+    /// (the returned row says how).
+    ///
+    /// # Errors
+    /// `task_fenced`, `store_…`.
+    pub async fn settle(&self, held: &Held, end: End) -> Result<Task, Fault> {
+        let inner = &self.inner;
+        inner.registry.drop_progress(held.id);
+        let mut pause = Duration::from_millis(20);
+        let updated = loop {
+            let event = Event::Settle { fence: held.fence, end: end.clone() };
+            match inner.apply(held.id, event).await {
+                Ok(updated) => break updated,
+                Err(e) if may_pass(&e) && inner.has_lease() => {
+                    tracing::warn!(task = %held.id, error = %e, "the end of a task could not be written; trying again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(TaskRules::SETTLE_RETRY.duration());
+                }
+                Err(e) => {
+                    inner.registry.remove(held.id);
+                    return Err(e.into());
+                }
+            }
+        };
+        inner.registry.remove(held.id);
+        match updated {
+            Updated::Done(task) => Ok(task),
+            Updated::Refused(_, task) if task.status.is_terminal() => Ok(task),
+            Updated::Refused(refused, task) => Err(faults::refused(&refused, &task)),
+            Updated::Unknown => Err(faults::unknown()),
+        }
+    }
+}
+
+/// Errors that time or the operator may mend.
+fn may_pass(e: &StoreError) -> bool {
+    matches!(e, StoreError::Locked(_) | StoreError::Full(_) | StoreError::Other(_))
+}
+
+impl Inner {
+    /// The bounds on new tasks.
+    fn admit_one(&self) -> Result<(), Fault> {
+        self.space.check()?;
+        self.live.begin()
+    }
+
+    /// Undoes what was prepared for a task that did not come to be.
+    fn forget(&self, id: TaskId) {
+        self.registry.remove(id);
+        self.live.ended();
+    }
+
+    fn asked(&self, fence: u64, questions: Vec<Question>, call: &CallPolicy, tool: &str) -> Event {
+        Event::Ask {
+            fence,
+            questions,
+            wait: call.input_deadline,
+            resume_on_timeout: call.on_input_timeout == OnInputTimeout::Resume,
+            by_host: false,
+            poll_interval: self.rhythm.waiting(tool),
+        }
+    }
+
+    /// The first state of a task, by the same machine as every later one.
+    fn build(&self, new: NewTask, revealed: bool) -> Result<Task, Fault> {
+        let now = self.clock.now();
+        let mut task = Task {
+            id: new.id,
+            principal: new.principal,
+            tool: new.tool,
+            plugin: new.plugin,
+            digest: new.digest,
+            status: Status::Working,
+            status_message: new.status_message,
+            created_at: now,
+            updated_at: now,
+            ttl: Millis(0),
+            poll_interval: Millis(0),
+            holder: Some(self.boot),
+            fence: 1,
+            cancel_requested: None,
+            input_deadline: None,
+            resume_on_timeout: new.call.on_input_timeout == OnInputTimeout::Resume,
+            active_left: new.active_time,
+            absence: new.call.absence,
+            revealed,
+            key: new.key,
+            questions: Vec::new(),
+            end: None,
+        };
+        task.ttl = ttl::raised(&task, now);
+        task.poll_interval = self.rhythm.working(&task.tool);
+        if new.questions.is_empty() {
+            return Ok(task);
+        }
+        let event = self.asked(task.fence, new.questions, &new.call, &task.tool);
+        task.clone().apply(event, now).map_err(|refused| faults::refused(&refused, &task))
+    }
+}
