@@ -4,6 +4,7 @@ use clap::Parser;
 
 mod bench;
 mod demo;
+mod node;
 mod plugins;
 mod sh;
 mod test;
