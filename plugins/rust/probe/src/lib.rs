@@ -1,0 +1,37 @@
+//! A plugin that exceeds one limit per tool, as far as its arguments say. The host's tests call it;
+//! nobody should serve it.
+
+mod asking;
+mod endings;
+mod outside;
+mod work;
+
+use asking::ask;
+use endings::{cancelled, fail, other, protocol, structured, trap, unsupported};
+use outside::{clock, connect, env, list, random, read, write};
+use work::{burn, grow, nap, report, say, shout, stubborn};
+
+layby_plugin::plugin!(
+    ask,
+    burn,
+    cancelled,
+    clock,
+    connect,
+    env,
+    fail,
+    grow,
+    list,
+    nap,
+    other,
+    protocol,
+    random,
+    read,
+    report,
+    say,
+    shout,
+    structured,
+    stubborn,
+    trap,
+    unsupported,
+    write,
+);
