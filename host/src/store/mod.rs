@@ -79,6 +79,13 @@ pub trait Store: Send + Sync + 'static {
     fn update(&self, id: TaskId, change: Change) -> BoxFuture<'_, Result<Updated, StoreError>>;
     /// One indexed read.
     fn get(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Task>, StoreError>>;
+    /// The task with this principal, tool and idempotency key; one indexed read.
+    fn by_key(
+        &self,
+        principal: Principal,
+        tool: String,
+        key: String,
+    ) -> BoxFuture<'_, Result<Option<Task>, StoreError>>;
     /// The end of a task that is past its TTL.
     fn tombstone(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Tombstone>, StoreError>>;
     /// Tasks, newest first; of one principal or of all.

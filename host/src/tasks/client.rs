@@ -129,7 +129,7 @@ impl Tasks {
             if !sees(&task.principal) {
                 return Err(faults::unknown());
             }
-            if task.status.is_terminal() && task.expires_at() <= self.inner.clock.now() {
+            if task.is_over(self.inner.clock.now()) {
                 return Err(faults::expired(task.status, task.status_message.as_deref(), task.expires_at()));
             }
             return Ok(task);

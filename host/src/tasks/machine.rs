@@ -143,6 +143,11 @@ impl Task {
         self.created_at + self.ttl
     }
 
+    /// True where it has ended and its TTL is over at `now`: what is left is how it had ended.
+    pub fn is_over(&self, now: UnixMillis) -> bool {
+        self.status.is_terminal() && self.expires_at() <= now
+    }
+
     fn fenced(self, fence: u64) -> Result<Self, Refused> {
         if self.fence == fence { Ok(self) } else { Err(Refused::Fenced) }
     }

@@ -6,6 +6,8 @@ mod client;
 mod faults;
 mod loops;
 mod machine;
+#[cfg(test)]
+mod machine_tests;
 mod registry;
 mod rhythm;
 mod run;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Admission, Event, Held, Inner, NewTask, Tasks, faults, ttl};
 use crate::{
-    base::{Fault, Millis, TaskId},
+    base::{Digest, Fault, Millis, TaskId},
     config::{CallPolicy, OnInputTimeout, TaskRules},
     store::{Admitted, End, Question, Status, StoreError, Task, Updated},
 };
@@ -46,7 +46,13 @@ impl Tasks {
             ));
         };
         let task = inner.build(new, false)?;
-        inner.admit_one()?;
+        if let Err(full) = inner.admit_one() {
+            // A full host takes no new run, but a repeat is none.
+            return match inner.store.by_key(task.principal, task.tool, key.key).await? {
+                Some(there) if !there.is_over(task.created_at) => repeat(there, &key.arguments),
+                _ => Err(full),
+            };
+        }
         let held = inner.registry.add(&task);
         match inner.store.admit(task.clone()).await {
             Ok(Admitted::Fresh) => {
@@ -56,11 +62,7 @@ impl Tasks {
             }
             Ok(Admitted::Exists(there)) => {
                 inner.forget(task.id);
-                if there.key.as_ref().is_some_and(|k| k.arguments == key.arguments) {
-                    Ok(Admission::Repeat(there))
-                } else {
-                    Err(faults::key_reused())
-                }
+                repeat(*there, &key.arguments)
             }
             Err(e) => {
                 inner.forget(task.id);
@@ -119,10 +121,8 @@ impl Tasks {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(TaskRules::SETTLE_RETRY.duration());
                 }
-                Err(e) => {
-                    inner.registry.remove(held.id);
-                    return Err(e.into());
-                }
+                // Its entry stays: once the run has gone, the loop that looks after tasks ends this one.
+                Err(e) => return Err(e.into()),
             }
         };
         inner.registry.remove(held.id);
@@ -132,6 +132,15 @@ impl Tasks {
             Updated::Refused(refused, task) => Err(faults::refused(&refused, &task)),
             Updated::Unknown => Err(faults::unknown()),
         }
+    }
+}
+
+/// What a call gets whose key is `there` already.
+fn repeat(there: Task, arguments: &Digest) -> Result<Admission, Fault> {
+    if there.key.as_ref().is_some_and(|k| k.arguments == *arguments) {
+        Ok(Admission::Repeat(Box::new(there)))
+    } else {
+        Err(faults::key_reused())
     }
 }
 

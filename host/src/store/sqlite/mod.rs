@@ -191,6 +191,20 @@ impl Store for SqliteStore {
         .boxed()
     }
 
+    fn by_key(
+        &self,
+        principal: Principal,
+        tool: String,
+        key: String,
+    ) -> BoxFuture<'_, Result<Option<Task>, StoreError>> {
+        async move {
+            let query =
+                sqlx::query(sql::TASK_OF_KEY).bind(principal.as_str()).bind(tool).bind(key.as_bytes());
+            query.fetch_optional(&self.readers).await?.as_ref().map(rows::task).transpose()
+        }
+        .boxed()
+    }
+
     fn tombstone(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Tombstone>, StoreError>> {
         async move {
             let query = sqlx::query(sql::TOMBSTONE).bind(&id.0.as_bytes()[..]);

@@ -18,6 +18,8 @@ macro_rules! select_tasks {
 }
 
 pub(super) const TASK: &str = select_tasks!("WHERE t.id = ?1");
+pub(super) const TASK_OF_KEY: &str =
+    select_tasks!("WHERE t.principal = ?1 AND t.tool = ?2 AND t.idem_key = ?3");
 pub(super) const TASKS_OF_BATCH: &str =
     select_tasks!("WHERE t.id IN (SELECT substr(?2, value ->> 0, value ->> 1) FROM json_each(?1))");
 pub(super) const TASKS_OF_KEYS: &str = select_tasks!(
