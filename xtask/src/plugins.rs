@@ -24,7 +24,7 @@ const NO_STD: [&str; 1] = ["echo-minimal"];
 
 /// Folders that the policy files grant, beside `target/plugins`; there is nothing to grant in a
 /// folder that does not exist.
-const GRANTED: [&str; 2] = ["library", "tidy"];
+const GRANTED: [&str; 3] = ["library", "library-index", "tidy"];
 
 /// Options.
 #[derive(clap::Args)]
