@@ -19,12 +19,34 @@ fn object(schema: Schema) -> String {
         // `true` and `false`: MCP wants an object here all the same.
         _ => Map::new(),
     };
+    root.values_mut().for_each(without_widths);
     // The type's name says nothing to a client; its doc comment does.
     root.remove("title");
     if root.get("type") != Some(&Value::from("object")) {
         root.insert("type".into(), "object".into());
     }
     Value::Object(root).to_string()
+}
+
+/// Takes out `"format": "uint32"` and its like: they are Rust's names, which no client knows, and
+/// the bounds beside them say as much.
+fn without_widths(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let number = |kind: &Value| kind == "integer" || kind == "number";
+            let numeric = match members.get("type") {
+                Some(Value::Array(kinds)) => kinds.iter().any(number),
+                Some(kind) => number(kind),
+                None => false,
+            };
+            if numeric && members.get("format").is_some_and(Value::is_string) {
+                members.remove("format");
+            }
+            members.values_mut().for_each(without_widths);
+        }
+        Value::Array(schemas) => schemas.iter_mut().for_each(without_widths),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +81,7 @@ mod tests {
         assert_eq!(input["required"], json!(["inner"]));
         assert_eq!(input["properties"]["inner"]["description"], "The inner one.");
         assert_eq!(input.get("title"), None);
+        assert!(!input.to_string().contains("uint32"), "{input}");
         assert_eq!(parsed(&of_output::<Outer>())["required"], json!(["inner", "words"]));
     }
 
