@@ -26,6 +26,9 @@ pub struct CatalogConfig {
     pub max_schema: ByteSize,
     /// Nesting of a schema. Validation recurses with it, so it bounds the stack.
     pub max_schema_depth: u32,
+    /// Steps that checking one value against a schema may take where every reference is followed.
+    /// References to references multiply: thirty lines can cost minutes for each call.
+    pub max_schema_steps: u32,
     /// Fuel of one `list-tools`: about 2 s of a core, a thousand times what listing needs.
     pub list_fuel: u64,
     /// Linear memory of one `list-tools`. Python's and JavaScript's runtimes start with tens of MiB.
@@ -52,6 +55,7 @@ impl Default for CatalogConfig {
             max_tools: 128,
             max_schema: ByteSize::kib(256),
             max_schema_depth: 64,
+            max_schema_steps: 10_000,
             list_fuel: 5_000_000_000,
             list_memory: ByteSize::mib(256),
             list_time: Millis::from_secs(5),

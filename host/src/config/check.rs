@@ -224,6 +224,7 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
         return wrong(["store", "lease"], format!("`lease` is {}, and must be at least 1s", t.lease));
     }
     span("store", "lease", t.lease, false)?;
+    span("store", "takeover", t.takeover, true)?;
     span("store", "tombstones", t.tombstones, true)?;
     catalog(c)?;
     limits(&c.limits, h.memory)?;
@@ -244,6 +245,7 @@ fn catalog(c: &Config) -> Result<(), Wrong> {
         let reason = "`max-schema-depth` must be at most 100: JSON is read to a depth of 128";
         return wrong(["catalog", "max-schema-depth"], reason);
     }
+    at_least("catalog", "max-schema-steps", k.max_schema_steps.into(), 1)?;
     at_least("catalog", "list-fuel", k.list_fuel, 1)?;
     size_at_least("catalog", "list-memory", k.list_memory, PAGE)?;
     span("catalog", "list-time", k.list_time, false)?;

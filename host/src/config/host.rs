@@ -11,6 +11,9 @@ use crate::base::{ByteSize, Millis};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
+    /// The file that this was read from, if any: no grant may reach it.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
     /// New bytes under an old policy text keep the grants. For development: whoever can replace a
     /// component then gets all that the operator granted to another one.
     pub trust_replacements: bool,

@@ -45,18 +45,23 @@ impl ConfigError {
 /// A file that cannot be read, is not TOML, or has an unknown key or a bad value.
 pub fn load(file: Option<&Path>, env: &dyn Fn() -> Vec<(String, String)>) -> Result<Config, ConfigError> {
     let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+    let mut found = None;
     let text = match read(path) {
-        Ok(text) => text,
+        Ok(text) => {
+            found = Some(absolute(Path::new(""), path));
+            text
+        }
         Err(e) if file.is_none() && e.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(e) => return Err(ConfigError::new(path.display().to_string(), format!("cannot be read: {e}"))),
     };
     let source = Source { text: &text, origin: path };
     let config: Config = source.parse()?;
-    let (config, set_by) = overlay_variables(config, &text, env())?;
+    let (mut config, set_by) = overlay_variables(config, &text, env())?;
     check::config(&config).map_err(|(keys, reason)| match set_by.get(&keys) {
         Some(variable) => ConfigError::new(variable.clone(), reason),
         None => source.wrong(&keys, reason),
     })?;
+    config.file = found;
     Ok(config)
 }
 

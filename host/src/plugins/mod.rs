@@ -1,21 +1,37 @@
 //! Folder to catalog: scan, check, swap, pin by digest, policy files.
 
+mod check;
+mod declare;
+mod headers;
+mod keep;
 mod pace;
+mod problem;
+mod scan;
+mod schema;
+mod slot;
+mod swap;
+mod watch;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::{sync::watch as channel, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{Clock, Digest, Fault, UnixMillis},
     capabilities::{Granted, Linked, Prepared},
     config::{Config, Policy},
     engine::Engine,
-    store::Store,
+    store::{PluginRow, Store},
 };
 
 pub use pace::Pace;
+pub use schema::Validator;
 
 /// One adopted version of a plugin. Calls in flight hold the `Arc` of the version they started with.
 pub struct Plugin {
@@ -55,32 +71,6 @@ pub struct Tool {
     pub pace: Pace,
 }
 
-/// A compiled JSON Schema (2020-12, no network, linear-time patterns).
-pub struct Validator {
-    #[expect(dead_code)]
-    inner: jsonschema::Validator,
-}
-
-impl Validator {
-    /// Compiles `schema`.
-    ///
-    /// # Errors
-    /// What is wrong with it, with a JSON pointer.
-    pub fn new(schema: &serde_json::Value) -> Result<Self, String> {
-        let _ = schema;
-        unimplemented!()
-    }
-
-    /// `Err` names the first violations, each with its JSON pointer; bounded in length.
-    ///
-    /// # Errors
-    /// The instance does not fit.
-    pub fn check(&self, instance: &serde_json::Value) -> Result<(), String> {
-        let _ = instance;
-        unimplemented!()
-    }
-}
-
 /// What is served at one moment.
 #[derive(Default)]
 pub struct Catalog {
@@ -90,6 +80,8 @@ pub struct Catalog {
     pub plugins: BTreeMap<String, Arc<Plugin>>,
     /// Everything about every file, for `layby plugins` and `/ready`.
     pub report: Vec<Entry>,
+    /// Grows whenever `tools/list` changes: then subscribers are told.
+    pub revision: u64,
 }
 
 /// One plugin file's standing.
@@ -109,12 +101,32 @@ pub struct Entry {
     pub refusal: Option<Refusal>,
 }
 
+impl Entry {
+    /// What a row of the store tells, for commands beside a running host; none for a name of which
+    /// only the memory of its grants is left.
+    pub fn of_row(row: &PluginRow) -> Option<Self> {
+        let refusal = row.refusal.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        if row.digest.is_none() && refusal.is_none() {
+            return None;
+        }
+        Some(Self {
+            name: row.name.clone(),
+            serving: row.digest.map(|d| d.to_string()),
+            tools: row.tools.clone(),
+            without_grants: row.without_grants,
+            compiling: false,
+            refusal,
+        })
+    }
+}
+
 /// Why a candidate does not serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
     /// Stable code, from `docs/errors.md`: `plugin_not_a_component`, `plugin_wrong_world`,
     /// `plugin_bad_policy`, `plugin_bad_tool_name`, `plugin_name_taken`, `plugin_bad_schema`,
-    /// `plugin_digest_pin`, `plugin_list_tools_failed`, `plugin_bad_grant`, `plugin_too_large`.
+    /// `plugin_bad_tool`, `plugin_digest_pin`, `plugin_list_tools_failed`, `plugin_bad_grant`,
+    /// `plugin_too_large`, `plugin_unreadable`.
     pub code: String,
     /// What was wrong.
     pub reason: String,
@@ -128,7 +140,10 @@ pub struct Refusal {
 
 /// The catalog and its watcher.
 pub struct Plugins {
-    current: watch::Receiver<Arc<Catalog>>,
+    current: channel::Receiver<Arc<Catalog>>,
+    relists: Arc<watch::Relists>,
+    cancel: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Plugins {
@@ -136,7 +151,8 @@ impl Plugins {
     /// Returns as soon as the restored plugins with a compiled form are served; the rest compiles in the background.
     ///
     /// # Errors
-    /// A folder that cannot be read or watched, `store_…`.
+    /// `plugins_folder` where it cannot be read, or is missing while the store knows plugins of it;
+    /// `plugins_data` where the data folder cannot keep components; `store_…`.
     pub async fn open(
         config: Arc<Config>,
         engine: Arc<Engine>,
@@ -144,8 +160,30 @@ impl Plugins {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, Fault> {
-        let _ = (config, engine, linked, store, clock);
-        unimplemented!()
+        let rows = store.plugins().await?;
+        let (folder, data) = (config.serve.plugins.clone(), config.serve.data.clone());
+        let known = !rows.is_empty();
+        let opened = tokio::task::spawn_blocking(move || {
+            let found = open_folder(&folder, known)?;
+            let keep = keep::Keep::open(&data).map_err(|e| {
+                let reason = format!("components cannot be kept under {}: {e}", data.display());
+                Fault::internal("plugins_data", format!("{reason}; make it a folder that layby may write"))
+            })?;
+            Ok::<_, Fault>((found, keep))
+        });
+        let (found, keep) = opened
+            .await
+            .map_err(|e| Fault::internal("plugins_folder", format!("the first look broke: {e}")))??;
+
+        let cancel = CancellationToken::new();
+        let runtime = tokio::runtime::Handle::current();
+        let checker = check::Checker { config, engine, linked, keep, cancel: cancel.clone(), runtime };
+        let (published, current) = channel::channel(Arc::default());
+        let mut watcher = watch::Watcher::new(Arc::new(checker), store, clock, published);
+        watcher.restore(rows, found).await;
+        let relists = Arc::clone(&watcher.relists);
+        let task = Mutex::new(Some(tokio::spawn(watcher.run())));
+        Ok(Arc::new(Self { current, relists, cancel, task }))
     }
 
     /// What is served now. Cheap.
@@ -153,19 +191,49 @@ impl Plugins {
         self.current.borrow().clone()
     }
 
-    /// Tells of every change of the catalog.
-    pub fn watch(&self) -> watch::Receiver<Arc<Catalog>> {
+    /// Tells of every change of the catalog. `tools/list` has changed where [`Catalog::revision`] has.
+    pub fn watch(&self) -> channel::Receiver<Arc<Catalog>> {
         self.current.clone()
     }
 
-    /// A plugin said that its tools changed (`changed` in the WIT): list again with the same budget.
+    /// A plugin said that its tools changed (`changed` in the WIT): list again with the same budget,
+    /// at most once per `relist-interval`. Cheap; names that do not serve are ignored.
     pub fn relist(&self, plugin: &str) {
-        let _ = plugin;
-        unimplemented!()
+        if self.current.borrow().plugins.contains_key(plugin) {
+            self.relists.ask(plugin);
+        }
     }
 
-    /// Ends the watcher and joins its work.
+    /// Ends the watcher and joins its work. A compilation cannot be stopped: it is waited for 2 s at
+    /// most, and leaves nothing half done.
     pub async fn close(&self) {
-        unimplemented!()
+        self.cancel.cancel();
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task
+            && let Err(e) = task.await
+        {
+            tracing::error!("the plugin watcher broke: {e}");
+        }
+    }
+}
+
+impl Drop for Plugins {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// The first look at the folder. One that is missing is made, unless plugins were served from it: then it
+/// is more likely not mounted, and taking it for empty would revoke them all. Blocking.
+fn open_folder(folder: &Path, known: bool) -> Result<scan::Found, Fault> {
+    let fault = |e: std::io::Error| {
+        let reason = format!("the plugin folder {} cannot be read: {e}", folder.display());
+        Fault::internal("plugins_folder", format!("{reason}; make it, or name another with --plugins"))
+    };
+    match scan::scan(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && !known => {
+            std::fs::create_dir_all(folder).and_then(|()| scan::scan(folder)).map_err(fault)
+        }
+        found => found.map_err(fault),
     }
 }

@@ -1,0 +1,289 @@
+//! From the bytes of a candidate to a version that may serve: everything that a refusal can stop.
+//! Blocking throughout; runs on a blocking thread, one call per candidate.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use tokio::{runtime::Handle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    declare::{self, Built, Declared},
+    keep::Keep,
+    problem::{Problem, neutral},
+    scan::{self, Pair, Read},
+    swap,
+};
+use crate::{
+    base::Digest,
+    capabilities::{Abort, Asked, Caller, Granted, Linked, Prepared, Setup, list_tools, wit_call},
+    config::{Config, Grants, Limits, Policy, load_policy},
+    engine::Engine,
+    store::{Answer, PluginRow, QuestionKind},
+};
+
+/// Longest line of a listing plugin's log, in characters.
+const LOG_LINE: usize = 500;
+
+/// All that checking needs; shared by the jobs.
+pub(super) struct Checker {
+    pub(super) config: Arc<Config>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) linked: Arc<Linked>,
+    pub(super) keep: Keep,
+    /// Turned on at the end: jobs stop between two steps.
+    pub(super) cancel: CancellationToken,
+    pub(super) runtime: Handle,
+}
+
+/// A version that may serve, but for the question whether its tools' names are free.
+pub(super) struct Version {
+    pub(super) digest: Digest,
+    /// The policy file's text.
+    pub(super) text: String,
+    pub(super) policy: Policy,
+    pub(super) granted: Arc<Granted>,
+    /// The policy's grants were given (also where it has none).
+    pub(super) with_grants: bool,
+    pub(super) prepared: Prepared,
+    pub(super) declared: Vec<Declared>,
+    pub(super) built: Vec<Built>,
+}
+
+/// How one check ended.
+pub(super) enum Outcome {
+    Ready(Box<Version>),
+    /// The pair is what serves already.
+    Same,
+    /// The files changed while they were read.
+    Changed,
+    Refused(Problem, Option<Digest>),
+    /// Something wrong on our side, which says nothing about the plugin: try again.
+    Failed(String),
+}
+
+/// Why a step did not succeed.
+pub(super) enum Stop {
+    Refused(Problem),
+    Failed(String),
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
+}
+
+impl Checker {
+    /// Checks the files of `name` as they were seen. `row` is the name's past; `serves` says whether
+    /// the version in it is served now.
+    pub(super) fn candidate(
+        &self,
+        name: &str,
+        seen: &Pair,
+        row: Option<&PluginRow>,
+        serves: bool,
+    ) -> Outcome {
+        let (bytes, text) = match scan::read(&self.config.serve.plugins, name, seen, &self.config.catalog) {
+            Read::Changed => return Outcome::Changed,
+            Read::Refused(problem) => return Outcome::Refused(problem, None),
+            Read::Done { bytes, text } => (bytes, text),
+        };
+        let digest = Digest::of(&bytes);
+        if serves && row.is_some_and(|row| self.is_same(name, row, digest, &text)) {
+            return Outcome::Same;
+        }
+        match self.version(name, digest, &bytes, text, row) {
+            Ok(version) => Outcome::Ready(Box::new(version)),
+            Err(Stop::Refused(problem)) => Outcome::Refused(problem, Some(digest)),
+            Err(Stop::Failed(reason)) => Outcome::Failed(reason),
+        }
+    }
+
+    /// True where what serves is this pair, with the grants that it would get now.
+    fn is_same(&self, name: &str, row: &PluginRow, digest: Digest, text: &str) -> bool {
+        if row.digest != Some(digest) || row.policy != text {
+            return false;
+        }
+        // `trust-replacements` may have been turned on or off since.
+        let Ok(policy) = self.policy(name, text) else { return false };
+        let trust = self.config.trust_replacements;
+        let withheld = !swap::gets_grants(Some(row), digest, text, &policy, trust);
+        (withheld && policy.grants != Grants::default()) == row.without_grants
+    }
+
+    fn version(
+        &self,
+        name: &str,
+        digest: Digest,
+        bytes: &[u8],
+        text: String,
+        row: Option<&PluginRow>,
+    ) -> Result<Version, Stop> {
+        let policy = self.policy(name, &text)?;
+        if let Some(pin) = policy.sha256.filter(|pin| *pin != digest) {
+            return Err(
+                Problem::digest_pin(format!("the component is {digest}, the policy pins {pin}")).into()
+            );
+        }
+        let with_grants = swap::gets_grants(row, digest, &text, &policy, self.config.trust_replacements);
+        let granted = self.grants(&policy, with_grants)?;
+        let prepared = self.prepare(digest, bytes)?;
+        let declared = self.list(name, digest, &prepared)?;
+        let built = declare::build(&declared, &policy, &self.config.catalog, true)?;
+        self.keep
+            .put(digest, bytes)
+            .map_err(|e| Stop::Failed(format!("its bytes cannot be kept under the data folder: {e}")))?;
+        Ok(Version { digest, text, policy, granted, with_grants, prepared, declared, built })
+    }
+
+    /// The version that served last, from its row and its kept bytes. Lists nothing.
+    pub(super) fn restore(&self, row: &PluginRow, digest: Digest) -> Outcome {
+        match self.restored(row, digest) {
+            Ok(version) => Outcome::Ready(Box::new(version)),
+            Err(Stop::Refused(problem)) => Outcome::Refused(problem, Some(digest)),
+            Err(Stop::Failed(reason)) => Outcome::Failed(reason),
+        }
+    }
+
+    fn restored(&self, row: &PluginRow, digest: Digest) -> Result<Version, Stop> {
+        let policy = self.policy(&row.name, &row.policy)?;
+        let declared: Vec<Declared> = serde_json::from_str(&row.listed)
+            .map_err(|e| Stop::Failed(format!("its tools in the store cannot be read: {e}")))?;
+        let with_grants = !row.without_grants;
+        let granted = self.grants(&policy, with_grants)?;
+        let bytes = self
+            .keep
+            .get(digest, self.config.catalog.max_component)
+            .map_err(|e| Stop::Failed(format!("its kept bytes cannot be read: {e}")))?;
+        let prepared = self.prepare(digest, &bytes)?;
+        let built = declare::build(&declared, &policy, &self.config.catalog, false)?;
+        Ok(Version {
+            digest,
+            text: row.policy.clone(),
+            policy,
+            granted,
+            with_grants,
+            prepared,
+            declared,
+            built,
+        })
+    }
+
+    fn policy(&self, name: &str, text: &str) -> Result<Policy, Problem> {
+        let folder = &self.config.serve.plugins;
+        load_policy(text, &scan::policy_path(folder, name), folder, &self.config)
+            .map_err(|e| Problem::bad_policy(e.to_string()))
+    }
+
+    fn grants(&self, policy: &Policy, given: bool) -> Result<Arc<Granted>, Problem> {
+        if !given {
+            return Ok(Arc::new(Granted::default()));
+        }
+        Granted::resolve(&policy.grants, &forbidden(&self.config)).map_err(Problem::bad_grant)
+    }
+
+    fn prepare(&self, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {
+        let component =
+            self.engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
+        self.go_on()?;
+        let prepared = self.linked.prepare(&component).map_err(|e| Problem::wrong_world(format!("{e:#}")))?;
+        self.go_on()?;
+        Ok(prepared)
+    }
+
+    fn go_on(&self) -> Result<(), Stop> {
+        if self.cancel.is_cancelled() { Err(Stop::Failed("the host is ending".to_owned())) } else { Ok(()) }
+    }
+
+    /// `list-tools`, with nothing granted and the small budget of `[catalog]`. The seed is the digest, so
+    /// that the same bytes list the same.
+    pub(super) fn list(
+        &self,
+        name: &str,
+        digest: Digest,
+        prepared: &Prepared,
+    ) -> Result<Vec<Declared>, Stop> {
+        let bounds = &self.config.catalog;
+        let limits = Limits {
+            fuel: bounds.list_fuel,
+            memory: bounds.list_memory,
+            active_time: bounds.list_time,
+            ..Limits::default()
+        };
+        let setup = Setup {
+            limits,
+            grants: Arc::new(Granted::default()),
+            caller: Arc::new(Nobody { plugin: name.to_owned() }),
+            seed: digest.0,
+            fuel_slice: self.config.host.fuel_slice,
+        };
+        // On this blocking thread, so that a plugin that computes while it lists keeps none of the
+        // threads that answer requests.
+        let listing = async {
+            tokio::select! {
+                () = self.cancel.cancelled() => None,
+                result = timeout(Duration::from_millis(bounds.list_time.0), list_tools(prepared, setup)) => Some(result),
+            }
+        };
+        match self.runtime.block_on(listing) {
+            None => Err(Stop::Failed("the host is ending".to_owned())),
+            Some(Ok(Ok(tools))) => Ok(tools.into_iter().map(Declared::from).collect()),
+            Some(Ok(Err(Abort::Host(reason)))) => {
+                Err(Stop::Failed(format!("list-tools did not run: {reason}")))
+            }
+            Some(Ok(Err(Abort::Trap(text)))) => {
+                Err(Problem::list_tools_failed(format!("list-tools trapped: {text}")).into())
+            }
+            Some(Ok(Err(Abort::Limit { name, value, .. }))) => {
+                Err(Problem::list_tools_failed(format!("list-tools went over its {name}, which is {value}"))
+                    .into())
+            }
+            Some(Err(_)) => {
+                Err(Problem::list_tools_failed(format!("list-tools took longer than {}", bounds.list_time))
+                    .into())
+            }
+        }
+    }
+}
+
+/// What no grant may reach: what this host lives by.
+fn forbidden(config: &Config) -> Vec<PathBuf> {
+    let folders = [&config.serve.data, &config.serve.plugins].map(|p| absolute(p));
+    folders.into_iter().chain(config.file.clone()).collect()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The caller that a listing plugin finds: nobody. Its log goes to the operator's, at debug level.
+struct Nobody {
+    plugin: String,
+}
+
+impl Caller for Nobody {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    fn supports(&self, _: QuestionKind) -> bool {
+        false
+    }
+
+    fn request_input(&self, _: Vec<Asked>) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
+        Box::pin(std::future::ready(Err(wit_call::InputError::Unsupported)))
+    }
+
+    fn changed(&self, _: wit_call::Change) {}
+
+    fn log(&self, _: wit_call::LogLevel, message: &str) {
+        tracing::debug!(plugin = %self.plugin, "while listing: {}", neutral(message, LOG_LINE));
+    }
+}
