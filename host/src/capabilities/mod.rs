@@ -1,4 +1,21 @@
 //! What a guest can reach: one file per capability, wired in `link.rs`.
+//!
+//! Each file says, for what it holds: the *grant* that opens it, its *effect class* (derived, read, wait,
+//! idempotent or unsafe effect, harmless, denied), and what it *records* in the run's journal.
+
+mod call;
+mod clock;
+mod env;
+mod files;
+mod http;
+mod link;
+mod poll;
+mod questions;
+mod random;
+mod result;
+mod run;
+mod state;
+mod stdio;
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,9 +23,14 @@ use futures::future::BoxFuture;
 
 pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
+pub use files::Granted;
+pub use link::{Linked, Prepared};
+pub use result::{NotMcp, call_tool_result};
+pub use run::{call_tool, list_tools};
+pub use state::State;
+
 use crate::{
-    config::{Grants, Limits},
-    engine::Engine,
+    config::Limits,
     store::{Answer, QuestionKind},
 };
 
@@ -66,65 +88,6 @@ pub struct Setup {
     pub fuel_slice: u64,
 }
 
-/// A policy's grants, resolved once per plugin version.
-#[derive(Debug, Default)]
-pub struct Granted {
-    /// As the policy has them.
-    pub grants: Grants,
-}
-
-impl Granted {
-    /// Resolves `grants`: opens nothing yet, but checks that every folder is there, is a folder, and
-    /// neither contains, equals nor lies inside one of `forbidden` (by device and inode).
-    ///
-    /// # Errors
-    /// The grant that cannot be given, and why.
-    pub fn resolve(grants: &Grants, forbidden: &[std::path::PathBuf]) -> Result<Arc<Self>, String> {
-        let _ = (grants, forbidden);
-        unimplemented!()
-    }
-
-    /// True where a run may block its thread on files, so that it must not start on a thread that answers HTTP.
-    pub fn may_block(&self) -> bool {
-        !self.grants.files.is_empty()
-    }
-}
-
-/// A component that is linked and type-checked, ready to instantiate.
-#[derive(Clone)]
-pub struct Prepared {
-    pre: bindings::PluginPre<State>,
-}
-
-/// The data of one store.
-pub struct State {}
-
-/// The linker with every capability; made once per engine.
-pub struct Linked {
-    #[expect(dead_code)]
-    linker: wasmtime::component::Linker<State>,
-}
-
-impl Linked {
-    /// Wires every capability once.
-    ///
-    /// # Errors
-    /// A clash of names: a bug.
-    pub fn new(engine: &Engine) -> anyhow::Result<Self> {
-        let _ = engine;
-        unimplemented!()
-    }
-
-    /// Links `component` against everything.
-    ///
-    /// # Errors
-    /// An import that cannot be satisfied, or a missing export: the text names it.
-    pub fn prepare(&self, component: &wasmtime::component::Component) -> anyhow::Result<Prepared> {
-        let _ = component;
-        unimplemented!()
-    }
-}
-
 /// Why an instance ended without the guest's own answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Abort {
@@ -154,20 +117,3 @@ pub struct Used {
     pub elapsed: Duration,
 }
 
-/// Instantiates and calls `call-tool`; one future from start to end, which may be polled on any
-/// runtime, and which stops the guest when dropped. `active-time` is the driver's to bound.
-pub async fn call_tool(
-    prepared: &Prepared,
-    setup: Setup,
-    tool: &str,
-    arguments: &str,
-) -> (Result<Result<wit_types::ToolResult, wit_types::ToolError>, Abort>, Used) {
-    let _ = (prepared, setup, tool, arguments);
-    unimplemented!()
-}
-
-/// Instantiates and calls `list-tools`, with an inert caller.
-pub async fn list_tools(prepared: &Prepared, setup: Setup) -> Result<Vec<wit_types::Tool>, Abort> {
-    let _ = (prepared, setup, &prepared.pre);
-    unimplemented!()
-}

@@ -1,25 +1,42 @@
 //! wasmtime: configuration, compile cache, limits, epoch ticker.
 
-use std::{path::Path, sync::Arc};
+mod cache;
+mod config;
+mod limits;
+mod ticker;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::Context;
+pub use limits::{Limiter, Refusal};
+use wasmtime::component::Component;
 
 use crate::base::Digest;
 
 /// The one engine of this process, with its epoch ticker and compile cache.
 pub struct Engine {
     wasmtime: wasmtime::Engine,
+    cache: Option<cache::Cache>,
+    _ticker: ticker::Ticker,
 }
 
 impl Engine {
     /// Epochs tick this often, in milliseconds: the longest that a guest keeps a thread past a fuel yield.
     pub const EPOCH_MS: u64 = 10;
 
-    /// An engine whose compiled code is kept below `data` (made 0700), or not kept at all.
+    /// An engine with room for `max_instances` runs at once, whose compiled code is kept below `data`
+    /// (made 0700), or not kept at all.
     ///
     /// # Errors
     /// A cache folder that cannot be made or is open to others; a platform without the features needed.
     pub fn open(data: Option<&Path>, max_instances: u32) -> anyhow::Result<Arc<Self>> {
-        let _ = (data, max_instances);
-        unimplemented!()
+        let wasmtime = wasmtime::Engine::new(&config::config(max_instances)).map_err(|e| {
+            anyhow::anyhow!("the WebAssembly engine cannot start with room for {max_instances} runs: {e:#}")
+        })?;
+        let cache = data.map(|data| cache::Cache::open(data, &wasmtime)).transpose()?;
+        let ticker = ticker::Ticker::start(&wasmtime, Duration::from_millis(Self::EPOCH_MS))
+            .context("no thread for the epoch ticker")?;
+        Ok(Arc::new(Self { wasmtime, cache, _ticker: ticker }))
     }
 
     /// The engine itself.
@@ -31,8 +48,79 @@ impl Engine {
     ///
     /// # Errors
     /// Not a component, or one that needs features that are off.
-    pub fn component(&self, digest: Digest, bytes: &[u8]) -> anyhow::Result<wasmtime::component::Component> {
-        let _ = (digest, bytes);
-        unimplemented!()
+    pub fn component(&self, digest: Digest, bytes: &[u8]) -> anyhow::Result<Component> {
+        debug_assert_eq!(Digest::of(bytes), digest, "the digest names the bytes");
+        if let Some(code) = self.cache.as_ref().and_then(|c| c.load(digest)) {
+            match self.load(&code) {
+                Ok(component) => return Ok(component),
+                Err(e) => tracing::warn!(%digest, "the compiled form does not load, compiling again: {e:#}"),
+            }
+        }
+        let component =
+            Component::from_binary(&self.wasmtime, bytes).map_err(|e| not_a_component(bytes, &e))?;
+        if let Some(cache) = &self.cache {
+            let saved =
+                component.serialize().map_err(std::io::Error::other).and_then(|c| cache.save(digest, &c));
+            if let Err(e) = saved {
+                // The next start compiles again; nothing else is lost.
+                tracing::warn!(%digest, "the compiled form is not kept: {e}");
+            }
+        }
+        Ok(component)
+    }
+
+    #[allow(unsafe_code)]
+    fn load(&self, code: &[u8]) -> wasmtime::Result<Component> {
+        // SAFETY: `code` is in memory, where nobody can change it any more, and its MAC under this host's own
+        // key has just been checked: these are bytes that `serialize` returned under an engine with the same
+        // compatibility hash.
+        unsafe { Component::deserialize(&self.wasmtime, code) }
+    }
+}
+
+/// Says in words why `bytes` are refused.
+fn not_a_component(bytes: &[u8], error: &wasmtime::Error) -> anyhow::Error {
+    // The binary format's preamble: magic, then version and layer; layer 0 is a core module.
+    match bytes {
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => anyhow::anyhow!(
+            "it is a core WebAssembly module, not a component; build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`"
+        ),
+        [0, b'a', b's', b'm', ..] => anyhow::anyhow!("the component is not valid: {error:#}"),
+        _ => anyhow::anyhow!("it is not WebAssembly"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn refuses_with_a_reason_and_loads_from_its_cache() {
+        let data = tempfile::tempdir().unwrap();
+        let engine = Engine::open(Some(data.path()), 2).unwrap();
+        let compile = |bytes: &[u8]| engine.component(Digest::of(bytes), bytes);
+        assert!(compile(b"hello").err().unwrap().to_string().contains("not WebAssembly"));
+        let module = wat::parse_str("(module)").unwrap();
+        assert!(compile(&module).err().unwrap().to_string().contains("core WebAssembly module"));
+        let component = wat::parse_str("(component)").unwrap();
+        assert!(compile(&component[..component.len().min(9)]).is_err());
+        let file = data.path().join(format!("compiled/{}.code", Digest::of(&component)));
+        assert!(!file.exists());
+        compile(&component).unwrap();
+        assert!(file.exists());
+        compile(&component).unwrap();
+        // Damage is no error: it is compiled again.
+        std::fs::write(&file, [0; 100]).unwrap();
+        compile(&component).unwrap();
+        assert_ne!(std::fs::read(&file).unwrap(), [0; 100]);
+    }
+
+    #[test]
+    fn the_ticker_ends_with_its_engine() {
+        let engine = Engine::open(None, 1).unwrap();
+        let weak = engine.wasmtime().weak();
+        drop(engine);
+        assert!(weak.upgrade().is_none());
     }
 }

@@ -1,0 +1,130 @@
+//! `wasi:clocks`. Grant: none needed. Class: read. Records: each reading, as a difference to the one before.
+//!
+//! Monotonic time is the run's own: it starts at [`BASE_NS`] and never goes back. A resumed run will go on
+//! from the last value seen, so no value of the machine's own clock ever reaches a guest.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::{
+    DynPollable, Pollable,
+    bindings::clocks::{
+        monotonic_clock,
+        wall_clock::{self, Datetime},
+    },
+    subscribe,
+};
+
+use super::State;
+use crate::journal::Call;
+
+/// Monotonic time at the start of a run: Go's runtime refuses a clock that reads 0.
+const BASE_NS: u64 = 1_000_000_000;
+/// What guests are told of both clocks' resolution: the same on every machine.
+const RESOLUTION_NS: u32 = 1_000;
+/// Longer sleeps count as this long: about 30 years, which every timer can hold.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1 << 30);
+
+/// The clocks of one run.
+pub(super) struct RunClock {
+    started: Instant,
+    last: u64,
+}
+
+impl RunClock {
+    pub(super) fn start() -> Self {
+        Self { started: Instant::now(), last: BASE_NS }
+    }
+
+    /// Nanoseconds of the run's monotonic time.
+    pub(super) fn monotonic(&mut self) -> u64 {
+        let passed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.last = self.last.max(BASE_NS.saturating_add(passed));
+        self.last
+    }
+
+    /// A timer for `deadline` has fired: the clock must not read less from now on.
+    pub(super) fn reached(&mut self, deadline: u64) {
+        self.last = self.last.max(deadline);
+    }
+
+    /// When the host has to wake for `deadline`.
+    fn wakes(&self, deadline: u64) -> tokio::time::Instant {
+        let after = Duration::from_nanos(deadline.saturating_sub(BASE_NS));
+        let now = Instant::now();
+        let left = after.saturating_sub(now.duration_since(self.started)).min(LONGEST_SLEEP);
+        tokio::time::Instant::from_std(now + left)
+    }
+}
+
+/// What stands behind the pollable of a timer.
+struct Timer {
+    wakes: tokio::time::Instant,
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Timer {
+    async fn ready(&mut self) {
+        tokio::time::sleep_until(self.wakes).await;
+    }
+}
+
+impl State {
+    fn timer(&mut self, deadline: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        self.journal.note("subscribe", &deadline.to_le_bytes());
+        let timer = self.table.push(Timer { wakes: self.clock.wakes(deadline) })?;
+        let pollable = subscribe(&mut self.table, timer)?;
+        self.timers.insert(pollable.rep(), deadline);
+        Ok(pollable)
+    }
+}
+
+impl wall_clock::Host for State {
+    fn now(&mut self) -> wasmtime::Result<Datetime> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.journal.clock(Call::Wall, u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Datetime { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() })
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: RESOLUTION_NS })
+    }
+}
+
+impl monotonic_clock::Host for State {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        let now = self.clock.monotonic();
+        self.journal.clock(Call::Monotonic, now);
+        Ok(now)
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<u64> {
+        Ok(RESOLUTION_NS.into())
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        self.timer(when)
+    }
+
+    fn subscribe_duration(&mut self, span: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        // Read through the journal, so that the deadline is the same in a replay.
+        let now = monotonic_clock::Host::now(self)?;
+        self.timer(now.saturating_add(span))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_late_enough_for_go_and_never_goes_back() {
+        let mut clock = RunClock::start();
+        let first = clock.monotonic();
+        assert!(first >= BASE_NS);
+        clock.reached(first + 5_000_000_000);
+        assert!(clock.monotonic() >= first + 5_000_000_000);
+        let far = clock.wakes(u64::MAX);
+        assert!(far > tokio::time::Instant::now());
+    }
+}

@@ -1,0 +1,104 @@
+//! The data of one store: what the host side of a run needs, made cheaply, and the rest on first use.
+
+use std::sync::{Arc, Mutex};
+
+use chacha20::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+use super::{
+    Abort, Caller, Granted, Setup,
+    call::Asking,
+    clock::RunClock,
+    http::Http,
+    poll::Timers,
+    random::{KEY_STREAM, Random},
+    stdio::Capture,
+};
+use crate::{config::Limits, engine::Limiter, journal::Recorder};
+
+/// The data of one store.
+pub struct State {
+    pub(super) limiter: Limiter,
+    pub(super) limits: Limits,
+    pub(super) granted: Arc<Granted>,
+    pub(super) caller: Arc<dyn Caller>,
+    pub(super) journal: Recorder,
+    pub(super) table: ResourceTable,
+    pub(super) clock: RunClock,
+    pub(super) timers: Timers,
+    pub(super) asking: Asking,
+    pub(super) http: Http,
+    pub(super) fuel_slice: u64,
+    seed: [u8; 32],
+    random: Option<Box<Random>>,
+    capture: Option<Arc<Mutex<Capture>>>,
+    wasi: Option<Box<WasiCtx>>,
+}
+
+impl State {
+    /// The state that one instance starts with.
+    pub(super) fn new(setup: Setup) -> Self {
+        let Setup { limits, grants, caller, seed, fuel_slice } = setup;
+        let mut key = [0; 16];
+        let mut rng = ChaCha20Rng::from_seed(seed);
+        rng.set_stream(KEY_STREAM);
+        rng.fill_bytes(&mut key);
+        Self {
+            limiter: Limiter::new(limits.memory.0),
+            journal: Recorder::new(key, limits.journal.as_usize()),
+            table: ResourceTable::new(),
+            clock: RunClock::start(),
+            timers: Timers::default(),
+            asking: Asking::default(),
+            http: Http::new(caller.clone()),
+            granted: grants,
+            limits,
+            caller,
+            fuel_slice,
+            seed,
+            random: None,
+            capture: None,
+            wasi: None,
+        }
+    }
+
+    /// The run's random streams.
+    pub(super) fn random(&mut self) -> &mut Random {
+        self.random.get_or_insert_with(|| Box::new(Random::new(self.seed)))
+    }
+
+    /// Where standard output, standard error and log messages go.
+    pub(super) fn capture(&mut self) -> &Arc<Mutex<Capture>> {
+        self.capture.get_or_insert_with(|| {
+            Arc::new(Mutex::new(Capture::new(self.caller.clone(), self.limits.stderr)))
+        })
+    }
+
+    /// The same, where the guest has used it.
+    pub(super) fn captured(&self) -> Option<&Arc<Mutex<Capture>>> {
+        self.capture.as_ref()
+    }
+}
+
+impl WasiView for State {
+    /// What is left to wasmtime's own WASI: file operations and the (denied) sockets. Its clocks, random
+    /// sources and streams are shadowed (`link.rs`); its file operations run on the guest's own thread, so
+    /// that none is left in flight when the instance is dropped.
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let ctx = self.wasi.get_or_insert_with(|| {
+            let mut ctx = WasiCtx::builder();
+            ctx.allow_blocking_current_thread(true);
+            ctx.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+            Box::new(ctx.build())
+        });
+        WasiCtxView { ctx, table: &mut self.table }
+    }
+}
+
+/// A host function's decision to end the run.
+#[derive(Debug, thiserror::Error)]
+#[error("the run ends: {0:?}")]
+pub(super) struct Ended(pub Abort);

@@ -1,0 +1,282 @@
+//! Compiled components on disk, under a MAC: whoever can write machine code into this folder could
+//! run anything as this process, so only bytes that this host has written itself are ever loaded.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    hash::{Hash, Hasher},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::{Context, bail};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest as _, Sha256};
+
+use crate::base::Digest;
+
+/// Compiled forms kept. More than twice the plugins of a large host, so that rollbacks stay warm.
+const MAX_FORMS: usize = 128;
+/// Bytes of all compiled forms. Python's is about 60 MB.
+const MAX_BYTES: u64 = 4 << 30;
+/// Length of the MAC before the code.
+const MAC_BYTES: usize = 32;
+/// Length of the key.
+const KEY_BYTES: usize = 32;
+
+/// The folder `compiled` and the key that its files are signed with.
+pub(super) struct Cache {
+    folder: PathBuf,
+    key: [u8; KEY_BYTES],
+    /// Differs where code compiled by one engine cannot be loaded by the other.
+    compatibility: [u8; 32],
+}
+
+impl Cache {
+    /// Opens or makes `data/compiled` and `data/keys/compile.key`.
+    ///
+    /// # Errors
+    /// A folder or key that cannot be made, belongs to somebody else, or is open to others.
+    pub(super) fn open(data: &Path, engine: &wasmtime::Engine) -> anyhow::Result<Self> {
+        let folder = data.join("compiled");
+        let keys = data.join("keys");
+        private_folder(&folder)?;
+        private_folder(&keys)?;
+        let key = key(&keys.join("compile.key"))?;
+        let mut hash = Hash256(Sha256::new());
+        engine.precompile_compatibility_hash().hash(&mut hash);
+        Ok(Self { folder, key, compatibility: hash.0.finalize().into() })
+    }
+
+    /// The verified code of `digest`, or `None` where there is none that this engine can load.
+    pub(super) fn load(&self, digest: Digest) -> Option<Vec<u8>> {
+        let path = self.path(digest);
+        let mut bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return None,
+            Err(e) => {
+                tracing::warn!(path = %path.display(), "a compiled form cannot be read, compiling again: {e}");
+                return None;
+            }
+        };
+        if bytes.len() < MAC_BYTES {
+            return None;
+        }
+        let code = bytes.split_off(MAC_BYTES);
+        if self.mac(digest, &code).verify_slice(&bytes).is_err() {
+            // Also what an update of wasmtime or of the configuration looks like.
+            tracing::debug!(path = %path.display(), "a compiled form is not from this engine and key, compiling again");
+            return None;
+        }
+        // Last use, for eviction; failing to note it only evicts earlier.
+        let _ = File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
+        Some(code)
+    }
+
+    /// Keeps `code` as the compiled form of `digest`, and lets the least recently used forms go.
+    ///
+    /// # Errors
+    /// The file cannot be written; nothing is left behind.
+    pub(super) fn save(&self, digest: Digest, code: &[u8]) -> io::Result<()> {
+        let mac = self.mac(digest, code).finalize().into_bytes();
+        write_private(&self.path(digest), &[&mac, code])?;
+        self.evict()
+    }
+
+    fn path(&self, digest: Digest) -> PathBuf {
+        self.folder.join(format!("{digest}.code"))
+    }
+
+    fn mac(&self, digest: Digest, code: &[u8]) -> Hmac<Sha256> {
+        let mut mac = new_mac(&self.key);
+        mac.update(&digest.0);
+        mac.update(&self.compatibility);
+        mac.update(code);
+        mac
+    }
+
+    fn evict(&self) -> io::Result<()> {
+        let mut forms = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let meta = entry.metadata()?;
+            if meta.is_file() {
+                forms.push((meta.modified()?, meta.len(), entry.path()));
+            }
+        }
+        forms.sort();
+        let mut bytes: u64 = forms.iter().map(|f| f.1).sum();
+        let mut count = forms.len();
+        for (_, len, path) in forms {
+            if count <= MAX_FORMS && bytes <= MAX_BYTES {
+                break;
+            }
+            fs::remove_file(path)?;
+            bytes -= len;
+            count -= 1;
+        }
+        Ok(())
+    }
+}
+
+fn new_mac(key: &[u8; KEY_BYTES]) -> Hmac<Sha256> {
+    #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
+    <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("a key")
+}
+
+/// Makes `folder` with mode 0700, or checks that nobody else can get at it.
+fn private_folder(folder: &Path) -> anyhow::Result<()> {
+    match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+        Ok(()) => {}
+        Err(e) => bail!("{}: cannot be made: {e}", folder.display()),
+    }
+    let meta = fs::symlink_metadata(folder).with_context(|| folder.display().to_string())?;
+    private(folder, &meta, meta.is_dir(), "a folder")
+}
+
+fn private(path: &Path, meta: &fs::Metadata, right_kind: bool, kind: &str) -> anyhow::Result<()> {
+    let path = path.display();
+    if !right_kind {
+        bail!("{path}: is not {kind}; remove it");
+    }
+    let me = rustix::process::geteuid().as_raw();
+    if meta.uid() != me {
+        bail!(
+            "{path}: belongs to user {}, not to this process's user {me}; remove it or change its owner",
+            meta.uid()
+        );
+    }
+    if meta.mode() & 0o077 != 0 {
+        bail!(
+            "{path}: is open to other users (mode {:o}); `chmod go= {path}` closes it",
+            meta.mode() & 0o777
+        );
+    }
+    Ok(())
+}
+
+/// Reads the key, or makes it. Of several processes that make it at once, one wins and the others read its.
+fn key(path: &Path) -> anyhow::Result<[u8; KEY_BYTES]> {
+    if !path.try_exists().with_context(|| path.display().to_string())? {
+        let mut fresh = [0; KEY_BYTES];
+        getrandom::fill(&mut fresh).map_err(|e| anyhow::anyhow!("the system gives no random bytes: {e}"))?;
+        let temp = temp_name(path);
+        write_new(&temp, &[&fresh])?;
+        let linked = fs::hard_link(&temp, path);
+        fs::remove_file(&temp)?;
+        match linked {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => bail!("{}: cannot be made: {e}", path.display()),
+        }
+    }
+    let mut file = File::open(path).with_context(|| path.display().to_string())?;
+    let meta = file.metadata()?;
+    private(path, &meta, meta.is_file(), "a file")?;
+    let mut key = [0; KEY_BYTES];
+    file.read_exact(&mut key).with_context(|| {
+        format!("{}: is damaged; remove it, and components are compiled again", path.display())
+    })?;
+    Ok(key)
+}
+
+fn temp_name(path: &Path) -> PathBuf {
+    path.with_extension(format!("{}.tmp", uuid::Uuid::new_v4().simple()))
+}
+
+fn write_new(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let written = parts.iter().try_for_each(|p| file.write_all(p)).and_then(|()| file.sync_data());
+    if written.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    written
+}
+
+/// Replaces `path` in one step.
+fn write_private(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let temp = temp_name(path);
+    write_new(&temp, parts)?;
+    fs::rename(&temp, path).inspect_err(|_| drop(fs::remove_file(&temp)))
+}
+
+/// Lets a `Hash` be hashed by SHA-256.
+struct Hash256(Sha256);
+
+impl Hasher for Hash256 {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        // Nobody asks: the digest is read from the inside.
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn cache(data: &Path) -> anyhow::Result<Cache> {
+        Cache::open(data, &wasmtime::Engine::new(&wasmtime::Config::new())?)
+    }
+
+    #[test]
+    fn only_what_this_host_wrote_is_loaded() {
+        let data = tempfile::tempdir().unwrap();
+        let c = cache(data.path()).unwrap();
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        assert_eq!(c.load(a), None);
+        c.save(a, b"code").unwrap();
+        assert_eq!(c.load(a).as_deref(), Some(&b"code"[..]));
+        assert_eq!(cache(data.path()).unwrap().load(a).as_deref(), Some(&b"code"[..]));
+        // Another component's code under this name.
+        fs::copy(c.path(a), c.path(b)).unwrap();
+        assert_eq!(c.load(b), None);
+        let mut bytes = fs::read(c.path(a)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(c.path(a), &bytes).unwrap();
+        assert_eq!(c.load(a), None);
+        fs::write(c.path(a), b"short").unwrap();
+        assert_eq!(c.load(a), None);
+        fs::write(data.path().join("keys/compile.key"), [7; 32]).unwrap();
+        c.save(a, b"code").unwrap();
+        assert_eq!(cache(data.path()).unwrap().load(a), None);
+    }
+
+    #[test]
+    fn folders_open_to_others_are_refused() {
+        let data = tempfile::tempdir().unwrap();
+        drop(cache(data.path()).unwrap());
+        for (path, mode) in [("compiled", 0o755), ("keys", 0o770), ("keys/compile.key", 0o644)] {
+            let path = data.path().join(path);
+            let before = fs::metadata(&path).unwrap().permissions();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let refused = cache(data.path()).err().unwrap().to_string();
+            assert!(refused.contains("open to other users"), "{refused}");
+            fs::set_permissions(&path, before).unwrap();
+        }
+        assert!(cache(data.path()).is_ok());
+    }
+
+    #[test]
+    fn the_oldest_go_first() {
+        let data = tempfile::tempdir().unwrap();
+        let c = cache(data.path()).unwrap();
+        for n in 0..=MAX_FORMS {
+            let digest = Digest::of(&n.to_le_bytes());
+            c.save(digest, b"code").unwrap();
+            let age = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n as u64);
+            File::open(c.path(digest)).unwrap().set_modified(age).unwrap();
+        }
+        c.save(Digest::of(b"new"), b"code").unwrap();
+        assert_eq!(fs::read_dir(&c.folder).unwrap().count(), MAX_FORMS);
+        assert_eq!(c.load(Digest::of(&0_usize.to_le_bytes())), None);
+        assert!(c.load(Digest::of(b"new")).is_some());
+    }
+}

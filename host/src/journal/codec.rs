@@ -1,0 +1,157 @@
+//! The bytes of a journal: one tag, then what the entry holds. Integers are LEB128; clock readings are
+//! the zigzag difference to the reading before, so a busy loop over a clock costs 2 to 5 bytes a turn.
+
+/// A host call that leaves an entry. The numbers are part of the format: never change or reuse one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Call {
+    /// `wasi:clocks/wall-clock.now`: a read.
+    Wall = 1,
+    /// `wasi:clocks/monotonic-clock.now`: a read.
+    Monotonic = 2,
+    /// `wasi:io/poll.poll` and `pollable.block`: a wait where all are timers, else a read.
+    Poll = 3,
+    /// `pollable.ready`: a read.
+    Ready = 4,
+    /// `request-input`: a wait.
+    Input = 5,
+    /// `supports`: a read of the caller's capabilities.
+    Supports = 6,
+}
+
+impl Call {
+    fn from_u8(n: u8) -> Option<Self> {
+        [Self::Wall, Self::Monotonic, Self::Poll, Self::Ready, Self::Input, Self::Supports]
+            .into_iter()
+            .find(|&c| c as u8 == n)
+    }
+}
+
+/// One entry of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A clock was read: nanoseconds.
+    Clock(Call, u64),
+    /// Something was read that can be read again: 32 bits of a hash of the answer.
+    Again(Call, u32),
+    /// A call began: 48 bits of a keyed hash over the request and all calls before it, and the fuel left
+    /// (0 where the call does not know it).
+    Start(Call, u64, u64),
+    /// The call that began last has this answer.
+    End(Vec<u8>),
+}
+
+/// The bits that a mark keeps of its hash.
+pub(super) const MARK_BITS: u32 = 48;
+
+const CLOCK: u8 = 0x10;
+const AGAIN: u8 = 0x20;
+const START: u8 = 0x30;
+const END: u8 = 0x40;
+
+/// The readings that the next ones are encoded against.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clocks {
+    wall: u64,
+    monotonic: u64,
+}
+
+impl Clocks {
+    fn of(&mut self, call: Call) -> &mut u64 {
+        if call == Call::Wall { &mut self.wall } else { &mut self.monotonic }
+    }
+}
+
+fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut n = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (&b, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if shift == 63 && b > 1 {
+            return None;
+        }
+        n |= u64::from(b & 0x7f) << shift;
+        if b < 0x80 {
+            // One number has one form.
+            return (b != 0 || shift == 0).then_some(n);
+        }
+    }
+    None
+}
+
+fn zigzag(n: i64) -> u64 {
+    ((n << 1) ^ (n >> 63)) as u64
+}
+
+fn unzigzag(n: u64) -> i64 {
+    (n >> 1) as i64 ^ -((n & 1) as i64)
+}
+
+/// Appends `entry`.
+pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
+    match entry {
+        Entry::Clock(call, ns) => {
+            out.push(CLOCK | *call as u8);
+            let last = clocks.of(*call);
+            put_varint(out, zigzag(ns.wrapping_sub(*last) as i64));
+            *last = *ns;
+        }
+        Entry::Again(call, hash) => {
+            out.push(AGAIN | *call as u8);
+            out.extend(hash.to_le_bytes());
+        }
+        Entry::Start(call, mark, fuel) => {
+            out.push(START | *call as u8);
+            out.extend(&mark.to_le_bytes()[..MARK_BITS as usize / 8]);
+            put_varint(out, *fuel);
+        }
+        Entry::End(answer) => {
+            out.push(END);
+            put_varint(out, answer.len() as u64);
+            out.extend(answer);
+        }
+    }
+}
+
+/// Takes the next entry off `bytes`; `None` where they hold no whole, well-formed entry.
+pub(super) fn decode(bytes: &mut &[u8], clocks: &mut Clocks) -> Option<Entry> {
+    let (&tag, rest) = bytes.split_first()?;
+    *bytes = rest;
+    let call = || Call::from_u8(tag & 0x0f);
+    match tag & 0xf0 {
+        CLOCK => {
+            let call = call().filter(|c| matches!(c, Call::Wall | Call::Monotonic))?;
+            let delta = unzigzag(varint(bytes)?);
+            let last = clocks.of(call);
+            *last = last.wrapping_add(delta as u64);
+            Some(Entry::Clock(call, *last))
+        }
+        AGAIN => {
+            let (hash, rest) = bytes.split_first_chunk::<4>()?;
+            *bytes = rest;
+            Some(Entry::Again(call()?, u32::from_le_bytes(*hash)))
+        }
+        START => {
+            let (mark, rest) = bytes.split_first_chunk::<{ MARK_BITS as usize / 8 }>()?;
+            *bytes = rest;
+            let mut whole = [0; 8];
+            whole[..mark.len()].copy_from_slice(mark);
+            Some(Entry::Start(call()?, u64::from_le_bytes(whole), varint(bytes)?))
+        }
+        END if tag == END => {
+            let len = usize::try_from(varint(bytes)?).ok()?;
+            let (answer, rest) = bytes.split_at_checked(len)?;
+            *bytes = rest;
+            Some(Entry::End(answer.to_vec()))
+        }
+        _ => None,
+    }
+}
