@@ -2,12 +2,14 @@
 
 mod catalog;
 mod check;
+mod client;
 mod host;
 mod load;
 mod policy;
 mod tasks;
 
 pub use catalog::CatalogConfig;
+pub use client::ClientLimits;
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
 pub use load::{ConfigError, load, load_policy, nearest};
 pub use policy::{

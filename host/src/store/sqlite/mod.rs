@@ -46,6 +46,9 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
+    /// The database's name in the data folder.
+    pub const FILE: &str = "layby.db";
+
     /// Opens `layby.db` in `data`, making both where they are missing (for the owner alone), and
     /// brings its schema up to date. Needs a tokio runtime, which the writer lives on until
     /// [`Store::close`].
@@ -58,7 +61,7 @@ impl SqliteStore {
 
     async fn open_concrete(data: &Path, config: &StoreConfig) -> Result<Arc<Self>, StoreError> {
         let os_boot = super::os_boot_id()?;
-        let file = data.join("layby.db");
+        let file = data.join(Self::FILE);
         make_private(data, &file)?;
         let options = SqliteConnectOptions::new()
             .filename(&file)

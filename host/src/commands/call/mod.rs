@@ -1,0 +1,312 @@
+//! `layby call`: one tool, from the terminal.
+
+use std::{collections::BTreeMap, io::IsTerminal, path::PathBuf, sync::Arc};
+
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+mod client;
+mod drive;
+mod interrupts;
+mod private;
+mod progress;
+
+use client::{Client, Trouble, endpoint};
+use drive::{Call, Driver, Ended};
+use interrupts::Interrupts;
+use private::Private;
+use progress::Display;
+
+use super::{
+    ask::Question,
+    exit::{Exit, Failure},
+    out::{Out, note},
+    show,
+};
+use crate::{
+    base::{Millis, neutral_line},
+    config::Config,
+};
+
+/// Options of `layby call`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Name of the tool
+    tool: String,
+    /// Its arguments, a JSON object; - reads it from standard input [default: {}]
+    arguments: Option<String>,
+    /// Server to call, such as http://127.0.0.1:7331/mcp; without it the tool runs in this process, on a private store
+    #[arg(long, value_name = "URL", conflicts_with_all = ["plugins", "data"])]
+    url: Option<String>,
+    /// Folder of plugins for a private run [default: plugins]
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<PathBuf>,
+    /// Data folder whose compiled code a private run uses; its tasks are left alone [default: data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Answers to questions: a JSON object with, for each key, the form's content, "accept", "decline" or "dismiss"
+    #[arg(long, value_name = "FILE")]
+    answers: Option<PathBuf>,
+    /// How long to wait; a task then goes on without this command
+    #[arg(long, value_name = "SPAN")]
+    timeout: Option<Millis>,
+    /// A key that makes the call run once, however often it is repeated
+    #[arg(long, value_name = "KEY", requires = "url")]
+    idempotency_key: Option<String>,
+}
+
+/// Calls the tool and prints how it ended.
+///
+/// # Errors
+/// See [`Exit`].
+pub(crate) fn run(
+    args: Args,
+    load: impl FnOnce() -> Result<Config, Failure>,
+    out: Out,
+) -> Result<Exit, Failure> {
+    let arguments = read_arguments(args.arguments.as_deref())?;
+    let answers = args.answers.as_deref().map(read_answers).transpose()?.unwrap_or_default();
+    let url = args.url.as_deref().map(endpoint).transpose()?;
+    let config = match url {
+        Some(_) => None,
+        None => Some(private::config(load()?, args.plugins.as_deref(), args.data.as_deref())?),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let mut interrupts = Interrupts::new()?;
+        let display = Arc::new(Display::new());
+        let private = match config {
+            Some(config) => Some(Private::start(config, &display, &mut interrupts).await?),
+            None => None,
+        };
+        let url = url.or_else(|| private.as_ref().map(|p| p.url().to_owned())).unwrap_or_default();
+        let deadline = args.timeout.map(|span| Instant::now() + span.duration());
+        let call = Call {
+            who: String::new(),
+            tool: args.tool,
+            arguments,
+            key: args.idempotency_key,
+            deadline,
+            answers,
+        };
+        let ended = drive(&url, call, &display, &mut interrupts, private.is_some()).await;
+        display.clear();
+        if let Some(private) = private {
+            private.stop().await;
+        }
+        ended
+    });
+    // A prompt may still sit on its thread: it must not hold the process.
+    runtime.shutdown_background();
+    finish(ended?, args.url.as_deref(), out)
+}
+
+async fn drive(
+    url: &str,
+    mut call: Call,
+    display: &Arc<Display>,
+    interrupts: &mut Interrupts,
+    private: bool,
+) -> Result<Ended, Failure> {
+    let connected = tokio::select! {
+        connected = Client::connect(url, display.clone()) => connected,
+        () = interrupts.next() => return Ok(Ended::Cancelled { task: None, by_us: true }),
+    };
+    let mut client = connected?;
+    call.who = who(&client, &call.tool).await?;
+    let driver = Driver { client: &mut client, display, interrupts, call, cancelling: false };
+    let ended = driver.run().await;
+    if let (true, Ok(Ended::Unfinished { task, .. })) = (private, &ended) {
+        // Its store ends with this process, so the task is stopped in order; it may have ended already.
+        let _ = client.cancel(task).await;
+    }
+    client.close().await;
+    ended
+}
+
+/// Who asks this tool's questions; refuses a tool that is not listed.
+async fn who(client: &Client, tool: &str) -> Result<String, Failure> {
+    let tools = match client.tools().await {
+        Ok(tools) => tools,
+        Err(Trouble::Answer(error)) => return Err(Failure::refused("tools_refused", show::error(&error))),
+        Err(Trouble::Away(why) | Trouble::Odd(why)) => {
+            return Err(Failure::unreachable(
+                "server_unreachable",
+                format!("the server lists no tools: {why}"),
+            ));
+        }
+    };
+    let Some(listed) = tools.iter().find(|t| t.name == tool) else {
+        return Err(unknown_tool(tool, tools.iter().map(|t| t.name.as_ref())));
+    };
+    let plugin = listed.meta.as_ref().and_then(|m| m.get("layby/plugin")).and_then(Value::as_str);
+    Ok(match plugin {
+        Some(plugin) => format!("The plugin \"{plugin}\" (tool \"{tool}\")"),
+        None => format!("The plugin of the tool \"{tool}\""),
+    })
+}
+
+fn unknown_tool<'a>(tool: &str, served: impl Iterator<Item = &'a str>) -> Failure {
+    let served: Vec<&str> = served.collect();
+    let near = served.iter().map(|name| (strsim::jaro_winkler(tool, name), *name));
+    let nearest = near.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
+    let advice = match nearest {
+        Some((_, name)) => format!("Did you mean {name:?}?"),
+        None if served.is_empty() => {
+            "No tool is served: `layby plugins` shows what was refused, and why.".into()
+        }
+        None => format!("Served are: {}", served.join(", ")),
+    };
+    Failure::refused("unknown_tool", format!("there is no tool {tool:?}. {advice}"))
+}
+
+fn read_arguments(given: Option<&str>) -> Result<JsonObject, Failure> {
+    let text = match given {
+        None => return Ok(JsonObject::new()),
+        Some("-") => std::io::read_to_string(std::io::stdin())?,
+        Some(text) => text.to_owned(),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Failure::usage(
+            "arguments_invalid",
+            "the arguments must be a JSON object, such as '{\"text\": \"hello\"}'",
+        )),
+        Err(e) => Err(Failure::usage("arguments_invalid", format!("the arguments are not JSON: {e}"))),
+    }
+}
+
+fn read_answers(file: &std::path::Path) -> Result<BTreeMap<String, Value>, Failure> {
+    let wrong = |why: String| Failure::usage("answers_file_invalid", format!("{}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+    serde_json::from_str(&text).map_err(|e| wrong(format!("not a JSON object of answers by key: {e}")))
+}
+
+/// Prints the end and chooses the exit code. `url` as the person gave it; none for a private run.
+fn finish(ended: Ended, url: Option<&str>, out: Out) -> Result<Exit, Failure> {
+    let (exit, value) = summary(&ended, url.is_some());
+    if out.json {
+        out.json(&value)?;
+        return Ok(exit);
+    }
+    match ended {
+        Ended::Result { result, .. } => {
+            out.text(&show::result(&result, !std::io::stdout().is_terminal()))?;
+            if exit == Exit::Failed {
+                note(&console::style("The tool reports an error.").for_stderr().red().to_string());
+            }
+        }
+        Ended::Error { error, .. } => {
+            note(&format!("{} {}", console::style("error:").for_stderr().red().bold(), show::error(&error)));
+        }
+        Ended::Cancelled { by_us: true, .. } => note("Cancelled."),
+        Ended::Cancelled { .. } => note("The task was cancelled by somebody else."),
+        Ended::Unfinished { task, questions, .. } => note(&unfinished(&task, &questions, url)),
+    }
+    Ok(exit)
+}
+
+fn unfinished(task: &str, questions: &rmcp::model::InputRequests, url: Option<&str>) -> String {
+    let task = neutral_line(task);
+    if questions.is_empty() {
+        return match url {
+            Some(_) => format!("--timeout passed; task {task} goes on."),
+            None => "--timeout passed; the private run was stopped.".into(),
+        };
+    }
+    let mut text = String::new();
+    for (key, request) in questions {
+        let request = serde_json::to_value(request).unwrap_or_default();
+        let asked = Question::read(&request).map_or_else(|why| why, |question| question.summary());
+        text.push_str(&format!("The plugin asks {:?}: {}\n", neutral_line(key), neutral_line(&asked)));
+    }
+    match url {
+        Some(_) => text.push_str(&format!(
+            "error: standard input is not a terminal. Task {task} goes on waiting: answer with `layby tasks answer {task}` \
+             on the server's data folder, or call again with --answers FILE (answer_needed)"
+        )),
+        None => text.push_str(
+            "error: standard input is not a terminal, and a private run ends with this command: give the answers with \
+             --answers FILE, or call a running server with --url and use `layby tasks answer` (answer_needed)",
+        ),
+    }
+    text
+}
+
+/// The exit code, and what `--json` prints.
+fn summary(ended: &Ended, durable: bool) -> (Exit, Value) {
+    let (exit, mut value, task) = match ended {
+        Ended::Result { task, result } => {
+            let failed = result.get("isError").and_then(Value::as_bool) == Some(true);
+            let exit = if failed { Exit::Failed } else { Exit::Ok };
+            (exit, json!({"status": "completed", "result": result}), task.as_ref())
+        }
+        Ended::Error { task, error } => {
+            let code = error.get("code").and_then(Value::as_i64);
+            let refused = task.is_none() && matches!(code, Some(-32602 | -32601 | -32022..=-32020));
+            let exit = if refused { Exit::Refused } else { Exit::Failed };
+            (exit, json!({"status": "failed", "error": error}), task.as_ref())
+        }
+        Ended::Cancelled { task, by_us } => {
+            let exit = if *by_us { Exit::Interrupted } else { Exit::Failed };
+            (exit, json!({"status": "cancelled"}), task.as_ref())
+        }
+        Ended::Unfinished { task, status, questions } => {
+            let exit = if durable { Exit::Unfinished } else { Exit::Failed };
+            let mut value = json!({"status": status});
+            if !questions.is_empty() {
+                value["inputRequests"] = json!(questions);
+                value["error"] =
+                    json!({"code": "answer_needed", "message": "standard input is not a terminal"});
+            }
+            (exit, value, Some(task))
+        }
+    };
+    if let Some(task) = task {
+        value["taskId"] = json!(task);
+    }
+    (exit, value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_end_has_its_exit_code() {
+        let exit = |ended| summary(&ended, true).0;
+        assert_eq!(exit(Ended::Result { task: None, result: json!({"content": []}) }), Exit::Ok);
+        assert_eq!(exit(Ended::Result { task: None, result: json!({"isError": true}) }), Exit::Failed);
+        assert_eq!(exit(Ended::Error { task: None, error: json!({"code": -32602}) }), Exit::Refused);
+        assert_eq!(exit(Ended::Error { task: None, error: json!({"code": -32603}) }), Exit::Failed);
+        assert_eq!(
+            exit(Ended::Error { task: Some("t".into()), error: json!({"code": -32602}) }),
+            Exit::Failed
+        );
+        assert_eq!(exit(Ended::Cancelled { task: None, by_us: true }), Exit::Interrupted);
+        assert_eq!(exit(Ended::Cancelled { task: None, by_us: false }), Exit::Failed);
+        let status = rmcp::model::TaskStatus::Working;
+        let unfinished = Ended::Unfinished { task: "t".into(), status, questions: BTreeMap::new() };
+        let (code, value) = summary(&unfinished, true);
+        assert_eq!(code, Exit::Unfinished);
+        assert_eq!(value, json!({"status": "working", "taskId": "t"}));
+    }
+
+    #[test]
+    fn arguments_must_be_an_object() {
+        assert!(read_arguments(None).unwrap().is_empty());
+        assert_eq!(read_arguments(Some(r#"{"a":1}"#)).unwrap()["a"], 1);
+        assert_eq!(read_arguments(Some("[1]")).unwrap_err().exit, Exit::Usage);
+        assert_eq!(read_arguments(Some("{")).unwrap_err().code, "arguments_invalid");
+    }
+
+    #[test]
+    fn an_unknown_tool_names_the_nearest() {
+        let near = unknown_tool("tidi", ["tidy", "search"].into_iter());
+        assert!(near.message.contains("\"tidy\""), "{near}");
+        let far = unknown_tool("zzz", ["tidy", "search"].into_iter());
+        assert!(far.message.contains("tidy, search"), "{far}");
+    }
+}

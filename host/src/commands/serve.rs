@@ -1,0 +1,72 @@
+//! `layby serve`.
+
+use std::path::PathBuf;
+
+use crate::config::Config;
+
+/// Serves the tools of a folder of plugins over MCP.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Address and port to listen on [default: 127.0.0.1:7331]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// Folder of NAME.wasm and NAME.toml [default: plugins]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugins: Option<PathBuf>,
+    /// Folder of the database, compiled code and keys [default: data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Allow an address other than loopback without authentication: anybody who can reach it can call every tool
+    #[arg(long)]
+    pub(crate) allow_unauthenticated: bool,
+}
+
+impl Args {
+    /// What was given on the command line goes over file and environment.
+    pub(crate) fn apply(self, config: &mut Config) {
+        let serve = &mut config.serve;
+        if let Some(listen) = self.listen {
+            serve.listen = listen;
+        }
+        if let Some(plugins) = self.plugins {
+            serve.plugins = plugins;
+        }
+        if let Some(data) = self.data {
+            serve.data = data;
+        }
+        serve.allow_unauthenticated |= self.allow_unauthenticated;
+    }
+}
+
+/// A host that serves in this process.
+pub(crate) struct Running {
+    /// The address of its MCP endpoint, such as `http://127.0.0.1:7331/mcp`.
+    pub(crate) url: String,
+}
+
+impl Running {
+    /// Returns once every plugin is served or refused.
+    pub(crate) async fn ready(&self) {}
+
+    /// Drains and stops; returns when nothing of it runs any more.
+    pub(crate) async fn stop(self) {}
+}
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// An address that cannot be bound, a store that cannot be used, a folder that cannot be read.
+pub(crate) fn run(config: Config) -> anyhow::Result<()> {
+    let _ = config;
+    anyhow::bail!("`layby serve` is not part of this build yet")
+}
+
+/// Starts a host inside the caller's runtime. Compiled code is kept below `cache` where it is given,
+/// else below the data folder.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) async fn start(config: Config, cache: Option<PathBuf>) -> anyhow::Result<Running> {
+    let _ = (config, cache);
+    anyhow::bail!("`layby serve` is not part of this build yet")
+}
