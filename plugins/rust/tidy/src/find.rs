@@ -47,6 +47,8 @@ impl Group {
 pub(crate) struct Scan {
     pub(crate) root: PathBuf,
     pub(crate) files: usize,
+    /// Bytes that were compared, which is how far progress has come.
+    pub(crate) compared: u64,
     pub(crate) groups: Vec<Group>,
     pub(crate) unreadable: Vec<String>,
 }
@@ -62,12 +64,12 @@ impl Scan {
 
     pub(crate) fn summary(&self) -> String {
         if self.groups.is_empty() {
-            return format!("No duplicates among {} files.", self.files);
+            return format!("No duplicates among {}.", files(self.files));
         }
         let mut text = format!(
-            "{} of {} files are surplus ({} bytes):\n",
+            "Surplus: {} of {} ({} bytes).\n",
             self.surplus_files(),
-            self.files,
+            files(self.files),
             self.surplus_bytes()
         );
         list(&self.groups, &mut text, 50);
@@ -80,7 +82,7 @@ pub(crate) fn list(groups: &[Group], text: &mut String, lines: usize) {
     for group in groups.iter().take(lines) {
         let more = group.paths.len().saturating_sub(6);
         let shown: Vec<_> = group.paths.iter().take(6).map(|path| shown(path)).collect();
-        text.push_str(&format!("- {} = {} bytes each", shown.join(" = "), group.size));
+        text.push_str(&format!("- {} ({} bytes each)", shown.join(" = "), group.size));
         if more > 0 {
             text.push_str(&format!(", and {more} more copies"));
         }
@@ -89,6 +91,11 @@ pub(crate) fn list(groups: &[Group], text: &mut String, lines: usize) {
     if groups.len() > lines {
         text.push_str(&format!("- and {} more groups\n", groups.len() - lines));
     }
+}
+
+/// A number of files, in words.
+pub(crate) fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
 /// A path for people to read: a name with a line break in it cannot pose as another line.
@@ -129,7 +136,7 @@ pub(crate) fn scan(root: &Path, min_size: u64, call: &Call) -> Result<Scan> {
         );
     }
     groups.sort_by(|a, b| b.surplus_bytes().cmp(&a.surplus_bytes()).then_with(|| a.paths.cmp(&b.paths)));
-    Ok(Scan { root: root.to_owned(), files, groups, unreadable })
+    Ok(Scan { root: root.to_owned(), files, compared: done, groups, unreadable })
 }
 
 fn group(size: u64, hash: Hash, mut met: Vec<Met>) -> Group {

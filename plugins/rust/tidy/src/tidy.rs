@@ -24,7 +24,7 @@ struct Approval {
 }
 
 /// Which file of a group stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Keep {
     /// The first by its path
@@ -75,7 +75,9 @@ impl Outcome {
             Decision::NoDuplicates => "There are no duplicates. Nothing was deleted.".to_owned(),
             Decision::Declined => "The caller declined. Nothing was deleted.".to_owned(),
             Decision::Dismissed => "The caller closed the question. Nothing was deleted.".to_owned(),
-            Decision::Approved => format!("Deleted {} files, {} bytes.", self.deleted, self.freed_bytes),
+            Decision::Approved => {
+                format!("Deleted {}, {} bytes.", find::files(self.deleted), self.freed_bytes)
+            }
         };
         for kept in &self.kept {
             text.push_str(&format!("\nKept {kept}"));
@@ -103,13 +105,15 @@ pub(crate) fn tidy(scan: Scan, call: &Call) -> Result<Outcome> {
         Answer::Dismissed => return Ok(Outcome::undone(Decision::Dismissed, not_asked)),
     };
     let mut outcome = Outcome::undone(Decision::Approved, not_asked);
-    let mut done = 0;
+    // On from where the comparing ended: progress only ever grows.
+    let mut done = scan.compared;
+    let end = done + asked.iter().map(Group::surplus_bytes).sum::<u64>();
     for group in &asked {
         let kept = kept(group, keep);
         for (_, path) in group.paths.iter().enumerate().filter(|(i, _)| *i != kept) {
             delete(&scan.root, path, &group.paths[kept], group, call, &mut outcome)?;
-            done += 1;
-            call.progress(done as f64, total as f64, format!("deleted {} of {total}", outcome.deleted));
+            done += group.size;
+            call.progress(done as f64, end as f64, format!("deleted {} of {total}", outcome.deleted));
         }
     }
     Ok(outcome)
@@ -140,7 +144,8 @@ fn question(scan: &Scan) -> (String, Vec<Group>) {
     let files: usize = asked.iter().map(|group| group.paths.len() - 1).sum();
     let bytes: u64 = asked.iter().map(Group::surplus_bytes).sum();
     let message = format!(
-        "{files} files ({bytes} bytes) are copies of others. Delete them, and keep one of each?\n{listed}"
+        "Surplus: {}, {bytes} bytes. Delete these copies, and keep one of each?\n{listed}",
+        find::files(files)
     );
     (message, asked)
 }
@@ -342,7 +347,8 @@ mod tests {
             hash: [0; 32],
             modified: vec![0; count],
         };
-        let scan = |groups| Scan { root: PathBuf::new(), files: 0, groups, unreadable: Vec::new() };
+        let scan =
+            |groups| Scan { root: PathBuf::new(), files: 0, compared: 0, groups, unreadable: Vec::new() };
         let (message, asked) = question(&scan(vec![many(5000), many(10)]));
         assert!(message.len() < BYTES_ASKED + 200);
         assert!(asked[0].paths.len() >= 100);
