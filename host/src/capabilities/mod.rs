@@ -116,4 +116,3 @@ pub struct Used {
     /// Time from start to end.
     pub elapsed: Duration,
 }
-

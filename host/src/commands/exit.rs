@@ -49,14 +49,14 @@ pub(crate) struct Failure {
     pub(crate) code: String,
     /// What was wrong, and what to do.
     pub(crate) message: String,
-    /// More for `--json`: an object.
-    pub(crate) data: Value,
+    /// More for `--json`: an object. Boxed, because every command's result carries a `Failure`.
+    pub(crate) data: Box<Value>,
 }
 
 impl Failure {
     /// A failure with `exit`, a stable `code` and what to do.
     pub(crate) fn new(exit: Exit, code: &str, message: impl Into<String>) -> Self {
-        Self { exit, code: code.to_owned(), message: message.into(), data: json!({}) }
+        Self { exit, code: code.to_owned(), message: message.into(), data: Box::new(json!({})) }
     }
 
     /// Wrong options or arguments.
@@ -121,7 +121,12 @@ impl From<Fault> for Failure {
             _ if fault.rpc == Fault::INTERNAL => Exit::Failed,
             _ => Exit::Refused,
         };
-        Self { exit, code: fault.code.to_owned(), message: fault.message, data: Value::Object(fault.data) }
+        Self {
+            exit,
+            code: fault.code.to_owned(),
+            message: fault.message,
+            data: Box::new(Value::Object(fault.data)),
+        }
     }
 }
 

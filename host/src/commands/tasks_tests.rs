@@ -42,7 +42,8 @@ fn an_answer_that_does_not_fit_says_why() {
 
 #[test]
 fn ages_have_one_unit() {
-    let at = |seconds| age(UnixMillis(1_000_000_000_000), UnixMillis(1_000_000_000_000 - seconds * 1000));
+    let at =
+        |seconds: u64| age(UnixMillis(1_000_000_000_000), UnixMillis(1_000_000_000_000 - seconds * 1000));
     assert_eq!((at(5).as_str(), at(125).as_str()), ("5s ago", "2m ago"));
     assert_eq!((at(7200).as_str(), at(259_200).as_str()), ("2h ago", "3d ago"));
 }
@@ -68,6 +69,7 @@ fn only_open_questions_of_a_waiting_task_count() {
         cancel_requested: None,
         input_deadline: None,
         resume_on_timeout: false,
+        active_left: Millis(1),
         absence: Millis(1),
         revealed: true,
         key: None,

@@ -362,7 +362,7 @@ fn nobody_to_ask(who: &str, open: &InputRequests) -> Failure {
             "{who} asks something, and standard input is not a terminal: give the answers with --answers FILE"
         ),
     );
-    failure.data = json!({"inputRequests": open});
+    *failure.data = json!({"inputRequests": open});
     failure
 }
 
