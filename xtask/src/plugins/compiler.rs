@@ -57,7 +57,10 @@ impl Compiler {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
-            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") || text.ends_with("RUSTFLAGS") {
+            if text.starts_with("CARGO_PKG_")
+                || text.starts_with("CARGO_MANIFEST_")
+                || text.ends_with("RUSTFLAGS")
+            {
                 cargo.env_remove(&name);
             }
         }
