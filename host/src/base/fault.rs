@@ -7,6 +7,23 @@ use serde_json::{Value, json};
 /// The stable name of an error, as `docs/errors.md` lists it.
 pub type FaultCode = &'static str;
 
+/// Codes that a task can end with, and a repeat of its idempotency key then reads back.
+const STORED: [FaultCode; 13] = [
+    "cancelled",
+    "host_busy",
+    "host_failure",
+    "host_stopping",
+    "input_timed_out",
+    "interrupted",
+    "missing_client_capability",
+    "plugin_bad_result",
+    "plugin_cancelled_unasked",
+    "plugin_error",
+    "plugin_trap",
+    "plugin_unsupported",
+    "task_expired",
+];
+
 /// An error for a caller. Its text never holds host paths, addresses or backtraces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
@@ -69,6 +86,20 @@ impl Fault {
         let mut data = self.data.clone();
         data.insert("code".into(), self.code.into());
         Value::Object(data)
+    }
+
+    /// The fault that [`Fault::to_json`] wrote. A code that this binary does not know reads as `stored_error`.
+    pub fn from_json(error: &Value) -> Self {
+        let mut data = error["data"].as_object().cloned().unwrap_or_default();
+        let code = data.remove("code");
+        let code = code.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let known = STORED.iter().find(|known| **known == code);
+        Self {
+            rpc: error["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(Self::INTERNAL),
+            code: known.copied().unwrap_or("stored_error"),
+            message: error["message"].as_str().unwrap_or_default().to_owned(),
+            data,
+        }
     }
 
     /// The whole JSON-RPC error object.

@@ -114,6 +114,11 @@ impl Principal {
         Self("local".into())
     }
 
+    /// A peer that is neither local nor authenticated, where the operator allows that.
+    pub fn anonymous() -> Self {
+        Self("anonymous".into())
+    }
+
     /// Commands that act on a host's data.
     pub fn operator() -> Self {
         Self("operator".into())

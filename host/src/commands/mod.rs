@@ -13,6 +13,7 @@ mod out;
 mod plugins;
 mod serve;
 mod show;
+mod stack;
 mod store;
 mod tasks;
 
@@ -125,7 +126,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Serve(args) => {
             let mut config = global.load()?;
             args.apply(&mut config);
-            serve::run(config)?;
+            serve::run(config, out)?;
             Ok(Exit::Ok)
         }
         Command::Call(args) => call::run(args, || global.load(), out),

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{exit::Failure, out::Out, stack::Stack};
 use crate::config::Config;
 
 /// Serves the tools of a folder of plugins over MCP.
@@ -42,23 +45,49 @@ impl Args {
 pub(crate) struct Running {
     /// The address of its MCP endpoint, such as `http://127.0.0.1:7331/mcp`.
     pub(crate) url: String,
+    stack: Stack,
 }
 
 impl Running {
     /// Returns once every plugin is served or refused.
-    pub(crate) async fn ready(&self) {}
+    pub(crate) async fn ready(&self) {
+        let mut catalog = self.stack.plugins().watch();
+        // An error means that the watcher has ended: nothing more will change.
+        let _ = catalog.wait_for(|c| !c.report.iter().any(|entry| entry.compiling)).await;
+    }
 
     /// Drains and stops; returns when nothing of it runs any more.
-    pub(crate) async fn stop(self) {}
+    pub(crate) async fn stop(self) {
+        self.stack.stop().await;
+    }
 }
 
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// An address that cannot be bound, a store that cannot be used, a folder that cannot be read.
-pub(crate) fn run(config: Config) -> anyhow::Result<()> {
-    let _ = config;
-    anyhow::bail!("`layby serve` is not part of this build yet")
+pub(crate) fn run(config: Config, out: Out) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().thread_name("http").enable_all().build()?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let running = start(config, None).await?;
+        // The one line on standard output: programs wait for it, and read the URL from it.
+        if out.json {
+            out.json(&serde_json::json!({"url": running.url}))?;
+        } else {
+            out.text(&format!("layby is ready at {}", running.url))?;
+        }
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: draining"),
+            _ = interrupt.recv() => tracing::info!("interrupted: draining; once more stops at once"),
+        }
+        tokio::select! {
+            () = running.stop() => {}
+            _ = interrupt.recv() => tracing::warn!("stopped without draining"),
+        }
+        Ok(())
+    })
 }
 
 /// Starts a host inside the caller's runtime. Compiled code is kept below `cache` where it is given,
@@ -67,6 +96,6 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
 /// # Errors
 /// As [`run`].
 pub(crate) async fn start(config: Config, cache: Option<PathBuf>) -> anyhow::Result<Running> {
-    let _ = (config, cache);
-    anyhow::bail!("`layby serve` is not part of this build yet")
+    let stack = Stack::start(config, cache.as_deref()).await?;
+    Ok(Running { url: stack.url.clone(), stack })
 }

@@ -130,9 +130,10 @@ fn ask(kind: &str) -> Result<(), String> {
         None if kind == "url" => {
             Err("`ask` has \"url\" without the start of the URLs: write \"url https://host/\"".into())
         }
-        Some(("url", prefix)) if web(prefix.trim()) => Ok(()),
+        // Without a host: every URL of that scheme.
+        Some(("url", prefix)) if web(prefix.trim()) || prefix.trim() == "https://" => Ok(()),
         Some(("url", prefix)) => Err(format!(
-            "`ask` has a URL start of {prefix:?}: it must begin with https:// (or http://), a host, and a /"
+            "`ask` has a URL start of {prefix:?}: it must begin with https:// (or http://), a host, and a /; \"url https://\" alone allows every host"
         )),
         _ => {
             let near = super::nearest(kind, ["form", "sampling", "roots", "url"]).unwrap_or("form");

@@ -89,7 +89,8 @@ pub struct HostLimits {
     pub queue: u32,
     /// Live (not ended) tasks at once.
     pub live_tasks: u32,
-    /// Waiting runs at once, over all plugins.
+    /// Waiting runs at once, over all plugins. Each keeps its instance until runs can be parked, so 1,000
+    /// of them must fit the address space and the memory.
     pub waiting: u32,
     /// Threads of the guests' own runtime; 0 means one per core.
     pub guest_threads: u32,
@@ -106,7 +107,7 @@ impl Default for HostLimits {
             memory: ByteSize(8 << 30),
             queue: 1024,
             live_tasks: 100_000,
-            waiting: 10_000,
+            waiting: 1000,
             guest_threads: 0,
             min_free_space: ByteSize::mib(64),
             fuel_slice: 1_000_000,

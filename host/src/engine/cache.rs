@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     fn cache(data: &Path) -> anyhow::Result<Cache> {
-        Cache::open(data, &wasmtime::Engine::new(&wasmtime::Config::new())?)
+        Cache::open(data, &wasmtime::Engine::default())
     }
 
     #[test]

@@ -1,1 +1,190 @@
-//! (room mcp)
+//! rmcp's `ServerHandler`: from the wire to runs and tasks, and back. No logic of its own.
+
+mod convert;
+
+use std::{borrow::Cow, sync::Arc};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, CustomRequest,
+        CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+    },
+    service::RequestContext,
+};
+use tokio::sync::mpsc;
+
+pub use convert::{error_data, progress_notification};
+
+use crate::{
+    base::{Fault, Principal},
+    plugins::Plugins,
+    runs::{Answer, Call, Progress, Runs},
+    tasks::Tasks,
+};
+
+/// The revision that this server speaks.
+pub const REVISIONS: [ProtocolVersion; 1] = [ProtocolVersion::V_2026_07_28];
+
+/// Methods that exist: what does not fit their parameters is `-32602`, not an unknown method.
+pub const METHODS: [&str; 7] = [
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "subscriptions/listen",
+];
+
+/// What the front puts into a request's extensions.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Who calls.
+    pub principal: Principal,
+    /// The `Idempotency-Key` header.
+    pub idempotency_key: Option<String>,
+    /// Where progress goes; only where the request has a progress token.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// The one handler. Never uses `ctx.peer`: in this revision there is nobody behind it.
+pub struct Handler {
+    runs: Arc<Runs>,
+    tasks: Arc<Tasks>,
+    plugins: Arc<Plugins>,
+    config: ServerConfig,
+}
+
+impl Handler {
+    /// A handler over the rooms below.
+    pub fn new(runs: Arc<Runs>, tasks: Arc<Tasks>, plugins: Arc<Plugins>) -> Self {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_tasks().build();
+        let mut config = ServerConfig::new(capabilities);
+        config.protocol_version = ProtocolVersion::V_2026_07_28;
+        config.server_info = Implementation::new("layby", env!("CARGO_PKG_VERSION"));
+        Self { runs, tasks, plugins, config }
+    }
+
+    /// What is served; for subscriptions.
+    pub fn plugins(&self) -> &Arc<Plugins> {
+        &self.plugins
+    }
+
+    fn caller(ctx: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        ctx.extensions.get::<Caller>().cloned().ok_or_else(|| {
+            error_data(Fault::internal("host_failure", "The request reached the server without a principal."))
+        })
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        self.config.clone()
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(&REVISIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _ctx: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|r| r.cursor.is_some()) {
+            return Err(error_data(Fault::invalid(
+                "cursor_unknown",
+                "There is no such cursor: the list comes whole, in one page.",
+            )));
+        }
+        let catalog = self.plugins.catalog();
+        let tools: Vec<Tool> = catalog.tools.values().map(|tool| tool.listed.clone()).collect();
+        let mut result = ListToolsResult::with_all_items(tools);
+        convert::cache_hints(&mut result);
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = Self::caller(&ctx)?;
+        let meta_key = ctx.meta.0.get("layby/idempotency-key").map(|key| match key.as_str() {
+            Some(key) => Ok(key.to_owned()),
+            None => Err(error_data(Fault::invalid(
+                "idempotency_key_invalid",
+                "_meta[\"layby/idempotency-key\"] must be a string.",
+            ))),
+        });
+        let call = Call {
+            principal: caller.principal,
+            tool: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            client: convert::client(ctx.client_capabilities().as_ref()),
+            idempotency_key: meta_key.transpose()?.or(caller.idempotency_key),
+            progress: caller.progress,
+        };
+        match self.runs.call(call).await {
+            Answer::Result(result) => Ok(CallToolResponse::Complete(*result)),
+            Answer::Task(task) => Ok(CreateTaskResult::new(convert::task(&task)).into()),
+            Answer::Error(fault) => Err(error_data(fault)),
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = Self::caller(&ctx)?;
+        let task = self.tasks.get(&caller.principal, &request.task_id).await.map_err(error_data)?;
+        convert::detailed(task).map(GetTaskResult::new).map_err(error_data)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = Self::caller(&ctx)?;
+        self.tasks
+            .update(&caller.principal, &request.task_id, request.input_responses)
+            .await
+            .map_err(error_data)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = Self::caller(&ctx)?;
+        self.tasks.cancel(&caller.principal, &request.task_id).await.map_err(error_data)
+    }
+
+    /// Parameters that do not fit a known method fall through to here.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _ctx: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if METHODS.contains(&request.method.as_str()) {
+            return Err(error_data(Fault::invalid(
+                "params_invalid",
+                format!(
+                    "The params of {} do not have the shape that MCP 2026-07-28 gives them.",
+                    request.method
+                ),
+            )));
+        }
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("Method not found: {}", request.method.chars().take(128).collect::<String>()),
+            Some(serde_json::json!({"code": "method_unknown"})),
+        ))
+    }
+}

@@ -1,0 +1,70 @@
+//! All rooms, put together: what `serve` runs, and what `call` runs in its own process.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context as _;
+
+use crate::{
+    base::{Clock, SystemClock},
+    capabilities::Linked,
+    config::Config,
+    engine::Engine,
+    http::{App, Server, bind},
+    mcp::Handler,
+    plugins::Plugins,
+    runs::Runs,
+    store::{SqliteStore, Store},
+    tasks::Tasks,
+};
+
+/// A whole host in this process.
+pub(crate) struct Stack {
+    /// The MCP endpoint, such as `http://127.0.0.1:7331/mcp`.
+    pub(crate) url: String,
+    plugins: Arc<Plugins>,
+    runs: Arc<Runs>,
+    tasks: Arc<Tasks>,
+    store: Arc<dyn Store>,
+    server: Server,
+    drain: crate::base::Millis,
+}
+
+impl Stack {
+    /// Starts everything; when this returns, the endpoint answers. Compiled code is kept below
+    /// `cache` where it is given, else below the data folder.
+    ///
+    /// # Errors
+    /// An address that cannot be bound, a store that cannot be used, a folder that cannot be read.
+    pub(crate) async fn start(config: Config, cache: Option<&Path>) -> anyhow::Result<Self> {
+        // First, since it is what goes wrong most: nothing else has been touched then.
+        let listener = bind(&config.serve).await?;
+        let address = listener.local_addr().context("the socket has no address")?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let config = Arc::new(config);
+        let store = SqliteStore::open(&config.serve.data, &config.store).await?;
+        let instances = config.host.concurrency.saturating_add(config.host.waiting);
+        let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
+        let linked = Arc::new(Linked::new(&engine)?);
+        let tasks = Tasks::open(store.clone(), clock.clone(), &config).await?;
+        let plugins = Plugins::open(config.clone(), engine, linked, store.clone(), clock).await?;
+        let runs = Runs::start(&config, plugins.clone(), tasks.clone())?;
+        let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone());
+        let server = Server::start(App::new(handler, config.serve.clone(), address), listener);
+        let url = format!("http://{address}/mcp");
+        Ok(Self { url, plugins, runs, tasks, store, server, drain: config.serve.drain })
+    }
+
+    /// The catalog; for waiting until every plugin is served or refused.
+    pub(crate) fn plugins(&self) -> &Arc<Plugins> {
+        &self.plugins
+    }
+
+    /// Drains and stops, from the outside in; returns when nothing of it runs any more.
+    pub(crate) async fn stop(self) {
+        self.server.stop().await;
+        self.runs.close(self.drain).await;
+        self.plugins.close().await;
+        self.tasks.close().await;
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,113 @@
+//! Host and Origin (against DNS rebinding), and who is calling.
+
+use std::net::SocketAddr;
+
+use axum::http::{HeaderMap, header};
+
+use crate::{base::Principal, config::ServeConfig};
+
+/// Names under which this server may be addressed.
+pub(super) struct Guard {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// Headers by which a proxy says that the peer is not the caller.
+const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+
+impl Guard {
+    pub(super) fn new(config: &ServeConfig, address: SocketAddr) -> Self {
+        let port = address.port();
+        let mut hosts: Vec<String> = config.allowed_hosts.iter().map(|h| h.to_ascii_lowercase()).collect();
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
+        if !address.ip().is_unspecified() {
+            names.push(match address.ip() {
+                std::net::IpAddr::V4(ip) => ip.to_string(),
+                std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+            });
+        }
+        for name in names {
+            hosts.push(format!("{name}:{port}"));
+            hosts.push(name);
+        }
+        Self { hosts, origins: config.allowed_origins.iter().map(|o| o.to_ascii_lowercase()).collect() }
+    }
+
+    /// True where `Host` names this server and `Origin`, if there is one, is this server's own or allowed
+    /// (MCP 2026-07-28, streamable HTTP, security).
+    pub(super) fn admits(&self, headers: &HeaderMap, authority: Option<&str>) -> bool {
+        let host = match headers.get(header::HOST) {
+            Some(host) => host.to_str().ok(),
+            None => authority,
+        };
+        let Some(host) = host else { return false };
+        if !self.known(host) {
+            return false;
+        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return true };
+        let Ok(origin) = origin.to_str() else { return false };
+        if self.origins.iter().any(|o| o.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        own.is_some_and(|host| self.known(host))
+    }
+
+    fn known(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+    }
+}
+
+/// Who is calling: `local` for a loopback peer without a forwarding header.
+pub(super) fn principal(headers: &HeaderMap, peer: SocketAddr) -> Principal {
+    let forwarded = FORWARDING.iter().any(|name| headers.contains_key(*name));
+    if peer.ip().to_canonical().is_loopback() && !forwarded {
+        Principal::local()
+    } else {
+        Principal::anonymous()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_own_names_and_origins_pass() {
+        let config = ServeConfig {
+            allowed_hosts: vec!["Tools.example".into()],
+            allowed_origins: vec!["https://app.example".into()],
+            ..ServeConfig::default()
+        };
+        let guard = Guard::new(&config, SocketAddr::from(([127, 0, 0, 1], 7331)));
+        let cases = [
+            ("127.0.0.1:7331", None, true),
+            ("localhost:7331", Some("http://localhost:7331"), true),
+            ("tools.example", Some("https://app.example"), true),
+            ("127.0.0.1:80", None, false),
+            ("evil.example", None, false),
+            ("127.0.0.1:7331", Some("http://evil.example"), false),
+            ("127.0.0.1:7331", Some("null"), false),
+        ];
+        for (host, origin, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            }
+            assert_eq!(guard.admits(&headers, None), expected, "{host} {origin:?}");
+        }
+        assert!(!guard.admits(&HeaderMap::new(), None));
+    }
+
+    #[test]
+    fn a_forwarded_request_is_not_local() {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 5000));
+        let mut headers = HeaderMap::new();
+        assert_eq!(principal(&headers, peer), Principal::local());
+        headers.insert("x-forwarded-for", HeaderValue::from_static("10.0.0.1"));
+        assert_eq!(principal(&headers, peer), Principal::anonymous());
+    }
+}

@@ -1,0 +1,160 @@
+//! The accept loop: bounds on connections and headers, no delay on sockets, an end in order.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Method, Request, Response, StatusCode, header},
+};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use tokio::{net::TcpListener, sync::Semaphore};
+
+use super::{App, front, health, reply};
+use crate::{base::Fault, config::ServeConfig};
+
+/// Largest head of a request: names, session headers and a mirrored parameter fit well.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// Binds the configured address.
+///
+/// # Errors
+/// An address that is not one, is in use, or is not loopback while nothing is authenticated.
+pub async fn bind(config: &ServeConfig) -> anyhow::Result<TcpListener> {
+    let address: SocketAddr = match tokio::net::lookup_host(&config.listen).await {
+        Ok(mut found) => found
+            .next()
+            .ok_or_else(|| anyhow::anyhow!("serve.listen = {:?} has no address", config.listen))?,
+        Err(e) => anyhow::bail!(
+            "serve.listen = {:?} is not an address and port such as \"127.0.0.1:7331\": {e}",
+            config.listen
+        ),
+    };
+    if !address.ip().is_loopback() && !config.allow_unauthenticated {
+        anyhow::bail!(
+            "refusing to listen on {address}: it is not a loopback address, and callers are not authenticated, so \
+             anybody who can reach it could call every tool. Listen on 127.0.0.1 and put an authenticating proxy \
+             before it, or say --allow-unauthenticated (serve.allow-unauthenticated = true) if the network is \
+             closed to others."
+        );
+    }
+    TcpListener::bind(address).await.map_err(|e| anyhow::anyhow!("cannot listen on {address}: {e}"))
+}
+
+/// A server that accepts until it is stopped.
+pub struct Server {
+    app: Arc<App>,
+    accepting: tokio::task::JoinHandle<GracefulShutdown>,
+    stop: tokio_util::sync::CancellationToken,
+}
+
+impl Server {
+    /// Starts to accept on `listener`.
+    pub fn start(app: Arc<App>, listener: TcpListener) -> Self {
+        let stop = tokio_util::sync::CancellationToken::new();
+        let accepting = tokio::spawn(accept(app.clone(), listener, stop.clone()));
+        Self { app, accepting, stop }
+    }
+
+    /// No new connections; streams end with their final result; waits up to the configured drain.
+    pub async fn stop(self) {
+        self.app.shutdown.cancel();
+        self.stop.cancel();
+        let drain = self.app.config.drain.duration();
+        if let Ok(graceful) = self.accepting.await {
+            let _ = tokio::time::timeout(drain, graceful.shutdown()).await;
+        }
+    }
+}
+
+async fn accept(
+    app: Arc<App>,
+    listener: TcpListener,
+    stop: tokio_util::sync::CancellationToken,
+) -> GracefulShutdown {
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(app.config.max_connections as usize));
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(app.config.header_timeout.duration())
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .pipeline_flush(true);
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return graceful,
+            accepted = listener.accept() => accepted,
+        };
+        let (socket, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(e) => {
+                // Out of descriptors, most likely: others must end before it gets better.
+                tracing::warn!("cannot accept a connection: {e}");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            tracing::warn!(%peer, "refused a connection: serve.max-connections are open");
+            continue;
+        };
+        // Without it each streamed answer waits for the peer's delayed acknowledgement, 40 ms and more.
+        let _ = socket.set_nodelay(true);
+        let app = app.clone();
+        let service = service_fn(move |request| route(app.clone(), peer, request));
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
+        tokio::spawn(async move {
+            // Errors here are the client's: it broke off or sent what is not HTTP.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+}
+
+/// One request to one answer; the paths are few enough for a match.
+async fn route(
+    app: Arc<App>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let request = request.map(Body::new);
+    let authority = request.uri().authority().map(|a| a.as_str().to_owned());
+    if !app.guard.admits(request.headers(), authority.as_deref()) {
+        let fault = Fault::new(
+            -32600,
+            "host_or_origin_refused",
+            "The Host or Origin of this request is not this server's. The operator can add names to \
+             serve.allowed-hosts and serve.allowed-origins.",
+        );
+        return Ok(reply::refuse(StatusCode::FORBIDDEN, None, fault));
+    }
+    Ok(match (request.uri().path(), request.method()) {
+        ("/mcp", &Method::POST) => front::mcp(app, peer, request).await,
+        ("/mcp", _) => not_allowed("POST"),
+        ("/health", &Method::GET) => health::health(),
+        ("/ready", &Method::GET) => health::ready(&app),
+        ("/health" | "/ready", _) => not_allowed("GET"),
+        _ => plain(StatusCode::NOT_FOUND, "Not found. The MCP endpoint is /mcp."),
+    })
+}
+
+fn not_allowed(allow: &'static str) -> Response<Body> {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed.");
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

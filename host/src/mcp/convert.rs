@@ -1,0 +1,108 @@
+//! Between the wire's types and ours.
+
+use rmcp::{
+    ErrorData,
+    model::{
+        CacheScope, ClientCapabilities, DetailedTask, ErrorCode, InputRequests, ListToolsResult,
+        Task as WireTask, TaskPayload, TaskStatus,
+    },
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::Fault,
+    runs::{Client, Progress},
+    store::{End, Status, Task},
+};
+
+/// How long a list may be kept: 5 s, since plugins come and go without a restart.
+const LIST_TTL_MS: u64 = 5000;
+
+/// A fault as the JSON-RPC error that the wire has.
+pub fn error_data(fault: Fault) -> ErrorData {
+    let data = fault.wire_data();
+    ErrorData::new(ErrorCode(fault.rpc), fault.message, Some(data))
+}
+
+/// `notifications/progress` for the request that sent `token`.
+pub fn progress_notification(token: &Value, progress: &Progress) -> Value {
+    let mut params = Map::new();
+    params.insert("progressToken".into(), token.clone());
+    params.insert("progress".into(), json!(progress.progress));
+    if let Some(total) = progress.total {
+        params.insert("total".into(), json!(total));
+    }
+    if let Some(message) = &progress.message {
+        params.insert("message".into(), json!(message));
+    }
+    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+}
+
+/// What the client declared, as runs need it. `elicitation` without members means forms.
+pub(super) fn client(capabilities: Option<&ClientCapabilities>) -> Client {
+    let Some(capabilities) = capabilities else { return Client::default() };
+    let elicitation = capabilities.elicitation.as_ref();
+    Client {
+        tasks: capabilities.supports_tasks(),
+        form: elicitation.is_some_and(|e| e.form.is_some() || e.url.is_none()),
+        url: elicitation.is_some_and(|e| e.url.is_some()),
+        sampling: capabilities.sampling.is_some(),
+        roots: capabilities.roots.is_some(),
+    }
+}
+
+pub(super) fn cache_hints(result: &mut ListToolsResult) {
+    result.ttl_ms = Some(LIST_TTL_MS);
+    result.cache_scope = Some(CacheScope::Public);
+}
+
+/// The handle, without payload.
+pub(super) fn task(task: &Task) -> WireTask {
+    let status = match task.status {
+        Status::Working => TaskStatus::Working,
+        Status::InputRequired => TaskStatus::InputRequired,
+        Status::Completed => TaskStatus::Completed,
+        Status::Failed => TaskStatus::Failed,
+        Status::Cancelled => TaskStatus::Cancelled,
+    };
+    let wire =
+        WireTask::new(task.id.to_string(), status, task.created_at.rfc3339(), task.updated_at.rfc3339())
+            .with_ttl_ms(task.ttl.0)
+            .with_poll_interval_ms(task.poll_interval.0);
+    match &task.status_message {
+        Some(message) => wire.with_status_message(message),
+        None => wire,
+    }
+}
+
+/// The task with the payload of its status.
+pub(super) fn detailed(row: Task) -> Result<DetailedTask, Fault> {
+    let wire = task(&row);
+    let payload = match (row.status, row.end) {
+        (Status::Completed, Some(End::Completed(Value::Object(result)))) => TaskPayload::Completed { result },
+        (Status::Failed, Some(End::Failed(Value::Object(error)))) => TaskPayload::Failed { error },
+        (Status::Cancelled, _) => TaskPayload::Cancelled,
+        (Status::Working, _) => TaskPayload::Working,
+        (Status::InputRequired, _) => {
+            TaskPayload::InputRequired { input_requests: open_requests(row.questions)? }
+        }
+        (status, _) => {
+            return Err(Fault::internal(
+                "host_failure",
+                format!("The stored outcome of this {} task cannot be read.", status.as_str()),
+            ));
+        }
+    };
+    Ok(DetailedTask::new(wire, payload))
+}
+
+fn open_requests(questions: Vec<crate::store::Question>) -> Result<InputRequests, Fault> {
+    questions
+        .into_iter()
+        .filter(|question| question.answer.is_none())
+        .map(|question| match serde_json::from_value(question.request) {
+            Ok(request) => Ok((question.key, request)),
+            Err(e) => Err(Fault::internal("host_failure", format!("A stored question cannot be read: {e}"))),
+        })
+        .collect()
+}

@@ -1,0 +1,165 @@
+//! Who may be asked what: the client's capabilities and the operator's grants, per kind.
+
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use crate::store::QuestionKind;
+
+/// What the client declared with this request (MCP 2026-07-28, client capabilities).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// `extensions["io.modelcontextprotocol/tasks"]`.
+    pub tasks: bool,
+    /// `elicitation.form`, or an `elicitation` without members.
+    pub form: bool,
+    /// `elicitation.url`.
+    pub url: bool,
+    /// `sampling`.
+    pub sampling: bool,
+    /// `roots`.
+    pub roots: bool,
+}
+
+impl Client {
+    /// True where the client can answer this kind.
+    pub const fn answers(self, kind: QuestionKind) -> bool {
+        match kind {
+            QuestionKind::Form => self.form,
+            QuestionKind::Url => self.url,
+            QuestionKind::Sampling => self.sampling,
+            QuestionKind::Roots => self.roots,
+        }
+    }
+}
+
+/// Why a question was not put, kept for the answer if the plugin then gives up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Missing {
+    form: bool,
+    url: bool,
+    sampling: bool,
+    roots: bool,
+    tasks: bool,
+    grant: Option<QuestionKind>,
+}
+
+impl Missing {
+    /// Notes that `kind` cannot be put to `client`; `granted` says whether policy allows it.
+    pub(super) fn note(&mut self, kind: QuestionKind, client: Client, granted: bool) {
+        if !granted {
+            self.grant = Some(kind);
+        } else if client.answers(kind) {
+            // The client could answer, but without tasks there is no way to ask it yet.
+            self.tasks = true;
+        } else {
+            match kind {
+                QuestionKind::Form => self.form = true,
+                QuestionKind::Url => self.url = true,
+                QuestionKind::Sampling => self.sampling = true,
+                QuestionKind::Roots => self.roots = true,
+            }
+        }
+    }
+
+    /// The kind that policy does not allow, if that was the reason.
+    pub(super) const fn grant(self) -> Option<QuestionKind> {
+        self.grant
+    }
+
+    /// MCP's `requiredCapabilities`: exactly what is missing. `None` where nothing is.
+    pub(super) fn required(self) -> Option<Value> {
+        let mut required = Map::new();
+        if self.form || self.url {
+            let mut modes = Map::new();
+            for (is, mode) in [(self.form, "form"), (self.url, "url")] {
+                if is {
+                    modes.insert(mode.into(), json!({}));
+                }
+            }
+            required.insert("elicitation".into(), Value::Object(modes));
+        }
+        for (is, name) in [(self.sampling, "sampling"), (self.roots, "roots")] {
+            if is {
+                required.insert(name.into(), json!({}));
+            }
+        }
+        if self.tasks {
+            required.insert("extensions".into(), json!({"io.modelcontextprotocol/tasks": {}}));
+        }
+        (!required.is_empty()).then_some(Value::Object(required))
+    }
+}
+
+/// True where `asks` (the policy's `grants.ask`) allows a question of this kind.
+/// A URL question needs its URL; without one (`supports`) any `url …` grant will do.
+pub(super) fn granted(asks: &[String], kind: QuestionKind, url: Option<&str>) -> bool {
+    asks.iter().any(|ask| match kind {
+        QuestionKind::Form => ask == "form",
+        QuestionKind::Sampling => ask == "sampling",
+        QuestionKind::Roots => ask == "roots",
+        QuestionKind::Url => match (ask.strip_prefix("url "), url) {
+            (Some(prefix), Some(url)) => url_under(prefix.trim(), url),
+            (Some(_), None) => true,
+            (None, _) => false,
+        },
+    })
+}
+
+/// True where `url` lies under `prefix`: the same scheme, host and port, and a path below the
+/// prefix's, compared by whole segments. A prefix such as `https://` allows every host.
+fn url_under(prefix: &str, url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    if !url.username().is_empty() || url.password().is_some() {
+        return false;
+    }
+    if let Some(scheme) = prefix.strip_suffix("://") {
+        return url.scheme() == scheme && url.has_host();
+    }
+    let Ok(prefix) = Url::parse(prefix) else { return false };
+    let same_origin = prefix.scheme() == url.scheme()
+        && prefix.host_str() == url.host_str()
+        && prefix.port_or_known_default() == url.port_or_known_default();
+    let base = prefix.path().trim_end_matches('/');
+    same_origin && url.path().strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_grant_is_a_prefix_of_whole_parts() {
+        let cases = [
+            ("https://a.example/", "https://a.example/x", true),
+            ("https://a.example/x", "https://a.example/x/y", true),
+            ("https://a.example/x/", "https://a.example/x", true),
+            ("https://a.example/x", "https://a.example/xy", false),
+            ("https://a.example/", "https://a.example.evil.example/", false),
+            ("https://a.example/", "https://a.example:444/", false),
+            ("https://a.example/", "http://a.example/", false),
+            ("https://a.example/", "https://me@a.example/", false),
+            ("https://a.example/x", "https://a.example/x/../y", false),
+            ("https://", "https://any.example/", true),
+            ("https://", "http://any.example/", false),
+            ("https://", "not a url", false),
+        ];
+        for (prefix, url, expected) in cases {
+            assert_eq!(url_under(prefix, url), expected, "{prefix} {url}");
+        }
+    }
+
+    #[test]
+    fn exactly_the_missing_capabilities_are_named() {
+        let mut missing = Missing::default();
+        assert_eq!(missing.required(), None);
+        missing.note(QuestionKind::Sampling, Client::default(), true);
+        assert_eq!(missing.required(), Some(json!({"sampling": {}})));
+        missing.note(QuestionKind::Form, Client { form: true, ..Client::default() }, true);
+        assert_eq!(
+            missing.required(),
+            Some(json!({"sampling": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}))
+        );
+        missing.note(QuestionKind::Url, Client { tasks: true, ..Client::default() }, false);
+        assert_eq!(missing.grant(), Some(QuestionKind::Url));
+    }
+}

@@ -1,0 +1,227 @@
+//! What a run's driver, its guest and its request share.
+
+use std::sync::{
+    Arc, Mutex, PoisonError, Weak,
+    atomic::{AtomicBool, Ordering},
+};
+
+use futures::future::BoxFuture;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::{Client, Progress, ask};
+use crate::{
+    base::Principal,
+    capabilities::{Asked, Caller, wit_call},
+    plugins::{Plugins, Tool},
+    store::{Answer, QuestionKind},
+};
+
+/// The guest's question, on its way to the driver.
+pub(super) struct Question {
+    pub(super) requests: Vec<Asked>,
+    pub(super) reply: oneshot::Sender<Result<Vec<Answer>, wit_call::InputError>>,
+}
+
+/// The shared part of one run.
+pub(super) struct Run {
+    pub(super) tool: Arc<Tool>,
+    pub(super) principal: Principal,
+    pub(super) client: Client,
+    plugins: Weak<Plugins>,
+    /// Set once cancellation is asked for; the guest reads it.
+    cancelled: AtomicBool,
+    /// The request's future was dropped before it had its answer.
+    pub(super) gone: Notify,
+    /// Where progress goes until promotion.
+    outlet: Mutex<Option<mpsc::Sender<Progress>>>,
+    /// The newest progress text, for the task's `statusMessage`.
+    message: Mutex<Option<String>>,
+    pub(super) progressed: Notify,
+    missing: Mutex<ask::Missing>,
+    questions: mpsc::Sender<Question>,
+    /// Taken by the driver.
+    asked: Mutex<Option<mpsc::Receiver<Question>>>,
+}
+
+/// A poisoned lock here only means that another thread panicked between two plain writes.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Run {
+    pub(super) fn new(
+        tool: Arc<Tool>,
+        principal: Principal,
+        client: Client,
+        outlet: Option<mpsc::Sender<Progress>>,
+        plugins: Weak<Plugins>,
+    ) -> Arc<Self> {
+        // One guest thread of execution: it puts one question set at a time.
+        let (questions, asked) = mpsc::channel(1);
+        Arc::new(Self {
+            tool,
+            principal,
+            client,
+            plugins,
+            cancelled: AtomicBool::new(false),
+            gone: Notify::new(),
+            outlet: Mutex::new(outlet),
+            message: Mutex::new(None),
+            progressed: Notify::new(),
+            missing: Mutex::default(),
+            questions,
+            asked: Mutex::new(Some(asked)),
+        })
+    }
+
+    /// From now on the guest sees that it is to stop.
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// The guest's questions; once.
+    pub(super) fn take_asked(&self) -> Option<mpsc::Receiver<Question>> {
+        lock(&self.asked).take()
+    }
+
+    /// Progress goes to the task from now on.
+    pub(super) fn close_outlet(&self) {
+        lock(&self.outlet).take();
+    }
+
+    /// The newest progress text, taken.
+    pub(super) fn take_message(&self) -> Option<String> {
+        lock(&self.message).take()
+    }
+
+    pub(super) fn missing(&self) -> ask::Missing {
+        *lock(&self.missing)
+    }
+
+    /// True where this question may be put; otherwise the reason is kept.
+    fn may_ask(&self, kind: QuestionKind, url: Option<&str>) -> bool {
+        let granted = ask::granted(&self.tool.plugin.granted.grants.ask, kind, url);
+        // Without tasks there is nowhere to keep a question yet (`InputRequiredResult` comes with
+        // multi round-trip requests).
+        let may = granted && self.client.tasks && self.client.answers(kind);
+        if !may {
+            lock(&self.missing).note(kind, self.client, granted);
+            if !granted {
+                let line = match (kind, url) {
+                    (QuestionKind::Url, Some(url)) => format!("url {url}"),
+                    (QuestionKind::Url, None) => "url https://HOST/".into(),
+                    (QuestionKind::Form, _) => "form".into(),
+                    (QuestionKind::Sampling, _) => "sampling".into(),
+                    (QuestionKind::Roots, _) => "roots".into(),
+                };
+                tracing::warn!(
+                    plugin = %self.tool.plugin.name, tool = %self.tool.own_name,
+                    "denied a question: to allow it, add {line:?} to grants.ask of this plugin's policy"
+                );
+            }
+        }
+        may
+    }
+}
+
+impl Caller for Run {
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let outlet = lock(&self.outlet).clone();
+        let text = message.clone().unwrap_or_else(|| match total {
+            Some(total) => format!("{progress} of {total}"),
+            None => progress.to_string(),
+        });
+        *lock(&self.message) = Some(text);
+        self.progressed.notify_one();
+        if let Some(outlet) = outlet {
+            // A client that does not read loses reports, never the result.
+            let _ = outlet.try_send(Progress { progress, total, message });
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.is_cancelled()
+    }
+
+    fn supports(&self, kind: QuestionKind) -> bool {
+        self.may_ask(kind, None)
+    }
+
+    fn request_input(
+        &self,
+        requests: Vec<Asked>,
+    ) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
+        Box::pin(async move {
+            if self.is_cancelled() {
+                return Err(wit_call::InputError::Cancelled);
+            }
+            for asked in &requests {
+                // What rmcp's types cannot say could never be read by a poll.
+                if let Err(e) = serde_json::from_value::<rmcp::model::InputRequest>(asked.request.clone()) {
+                    return Err(wit_call::InputError::Invalid(format!(
+                        "{}: not a request that MCP has: {e}",
+                        asked.key
+                    )));
+                }
+                let url = asked.request["params"]["url"].as_str().filter(|_| asked.kind == QuestionKind::Url);
+                if !self.may_ask(asked.kind, url) {
+                    return Err(wit_call::InputError::Unsupported);
+                }
+            }
+            let (reply, answer) = oneshot::channel();
+            // The driver outlives the guest's future, so a closed channel means that the run is being stopped.
+            if self.questions.send(Question { requests, reply }).await.is_err() {
+                return Err(wit_call::InputError::Cancelled);
+            }
+            answer.await.unwrap_or(Err(wit_call::InputError::Cancelled))
+        })
+    }
+
+    fn changed(&self, what: wit_call::Change) {
+        if let (wit_call::Change::Tools, Some(plugins)) = (what, self.plugins.upgrade()) {
+            plugins.relist(&self.tool.plugin.name);
+        }
+    }
+
+    fn log(&self, level: wit_call::LogLevel, message: &str) {
+        let (plugin, tool) = (self.tool.plugin.name.as_str(), self.tool.own_name.as_str());
+        match level {
+            wit_call::LogLevel::Debug => tracing::debug!(target: "plugin", plugin, tool, "{message}"),
+            wit_call::LogLevel::Info | wit_call::LogLevel::Notice => {
+                tracing::info!(target: "plugin", plugin, tool, "{message}");
+            }
+            wit_call::LogLevel::Warning => tracing::warn!(target: "plugin", plugin, tool, "{message}"),
+            wit_call::LogLevel::Error | wit_call::LogLevel::Critical => {
+                tracing::error!(target: "plugin", plugin, tool, "{message}");
+            }
+        }
+    }
+}
+
+/// Lives in the request's future: dropped before its time, it tells the driver that the client left.
+pub(super) struct GoneGuard {
+    run: Option<Arc<Run>>,
+}
+
+impl GoneGuard {
+    /// A run with an idempotency key goes on without its client.
+    pub(super) fn new(run: Arc<Run>, keyed: bool) -> Self {
+        Self { run: (!keyed).then_some(run) }
+    }
+
+    pub(super) fn disarm(mut self) {
+        self.run = None;
+    }
+}
+
+impl Drop for GoneGuard {
+    fn drop(&mut self) {
+        if let Some(run) = &self.run {
+            run.gone.notify_one();
+        }
+    }
+}
