@@ -163,12 +163,12 @@ fn tasks(rows: &[SqliteRow]) -> Result<Vec<Task>, StoreError> {
 
 impl Store for SqliteStore {
     fn insert(&self, task: Task) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::Insert(task)).boxed()
+        self.written(Work::Insert(Box::new(task))).boxed()
     }
 
     fn admit(&self, task: Task) -> BoxFuture<'_, Result<Admitted, StoreError>> {
         async {
-            match self.write(Work::Admit(task)).await? {
+            match self.write(Work::Admit(Box::new(task))).await? {
                 Done::Admitted(a) => Ok(a),
                 other => Err(unexpected(&other)),
             }
@@ -179,7 +179,7 @@ impl Store for SqliteStore {
     fn update(&self, id: TaskId, change: Change) -> BoxFuture<'_, Result<Updated, StoreError>> {
         async move {
             match self.write(Work::Update(id, change)).await? {
-                Done::Updated(u) => Ok(u),
+                Done::Updated(u) => Ok(*u),
                 other => Err(unexpected(&other)),
             }
         }
@@ -302,7 +302,7 @@ impl Store for SqliteStore {
     }
 
     fn put_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::PutPlugin(row)).boxed()
+        self.written(Work::PutPlugin(Box::new(row))).boxed()
     }
 
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -21,8 +21,8 @@ use crate::{
 
 /// One thing to write.
 pub(super) enum Work {
-    Insert(Task),
-    Admit(Task),
+    Insert(Box<Task>),
+    Admit(Box<Task>),
     Update(TaskId, Change),
     Heartbeat(Lease),
     Release(BootId),
@@ -30,7 +30,7 @@ pub(super) enum Work {
         now: UnixMillis,
         tombstones_before: UnixMillis,
     },
-    PutPlugin(PluginRow),
+    PutPlugin(Box<PluginRow>),
     DropPlugin(String),
     /// The last thing: what is queued before it is committed, what comes after is refused.
     Close,
@@ -41,7 +41,7 @@ pub(super) enum Work {
 pub(super) enum Done {
     Written,
     Admitted(Admitted),
-    Updated(Updated),
+    Updated(Box<Updated>),
     Count(u64),
 }
 
@@ -144,7 +144,7 @@ impl Writer {
             done.push(match work {
                 Work::Insert(task) => batch.insert(task).map(|()| Done::Written)?,
                 Work::Admit(task) => Done::Admitted(batch.admit(task)?),
-                Work::Update(id, change) => Done::Updated(batch.update(*id, |t| run(change, t))?),
+                Work::Update(id, change) => Done::Updated(Box::new(batch.update(*id, |t| run(change, t))?)),
                 Work::Close => Done::Written,
                 other => {
                     others.push((i, other));
