@@ -1,0 +1,15 @@
+//! Black-box tests: one file per topic, each promise of the design through the real binary.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod cancel;
+mod clients;
+mod commands;
+mod grants;
+mod http;
+mod idempotency;
+mod inline;
+mod input;
+mod limits;
+mod promote;
+mod reload;
+mod restart;
