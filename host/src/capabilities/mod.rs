@@ -116,3 +116,6 @@ pub struct Used {
     /// Time from start to end.
     pub elapsed: Duration,
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,7 +101,7 @@ fn check_url(text: &str) -> Result<(), String> {
 }
 
 fn check_sampling(params: &Map<String, Value>) -> Result<(), String> {
-    if !params.get("messages").and_then(Value::as_array).is_some_and(|m| !m.is_empty()) {
+    if params.get("messages").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         return Err("sampling needs `messages`, an array with at least one".into());
     }
     if params.get("maxTokens").and_then(Value::as_u64).is_none_or(|n| n == 0) {
