@@ -58,7 +58,7 @@ idempotency-argument = ""
 [tools.forecast.call]
 hold = "20s"
 [grants]
-ask = ["form", "url https://host/", "sampling", "roots"]
+ask = ["form", "url https://host/", "url https://", "sampling", "roots"]
 http = [{ allow = "GET https://api.example.com/v1/*", idempotent = false }]
 env = { REGION = "eu", TOKEN = { secret = "WEATHER_TOKEN" } }
 files = [{ host = "./inbox", guest = "/inbox", write = false }]
@@ -136,6 +136,7 @@ fn ranges_are_checked() {
         ("[grants]\nask = [\"from\"]", "\"form\""),
         ("[grants]\nask = [\"url\"]", "url https://host/"),
         ("[grants]\nask = [\"url ftp://a/\"]", "must begin with https://"),
+        ("[grants]\nask = [\"url https://host\"]", "a host, and a /"),
         ("[grants]\nhttp = [{ allow = \"fetch\" }]", "a method and a URL"),
         ("[grants]\nfiles = [{ host = \"a\", guest = \"a\" }]", "absolute"),
         ("[grants]\nfiles = [{ host = \"a\", guest = \"/a/../b\" }]", "absolute and plain"),

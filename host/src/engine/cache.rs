@@ -84,6 +84,11 @@ impl Cache {
         self.evict()
     }
 
+    /// True where a form of `digest` is there; whether it loads is seen by loading it.
+    pub(super) fn has(&self, digest: Digest) -> bool {
+        self.path(digest).is_file()
+    }
+
     fn path(&self, digest: Digest) -> PathBuf {
         self.folder.join(format!("{digest}.code"))
     }

@@ -44,6 +44,12 @@ impl Engine {
         &self.wasmtime
     }
 
+    /// True where a compiled form of `digest` is kept, so that [`Engine::component`] will most likely
+    /// be quick (it compiles again where the form is damaged, or from another engine).
+    pub fn is_compiled(&self, digest: Digest) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.has(digest))
+    }
+
     /// Compiles `bytes`, or loads the compiled form of `digest`. Blocking, seconds of CPU: never on a request's path.
     ///
     /// # Errors
@@ -106,9 +112,9 @@ mod tests {
         let component = wat::parse_str("(component (core module))").unwrap();
         assert!(compile(&component[..component.len() - 1]).err().unwrap().to_string().contains("not valid"));
         let file = data.path().join(format!("compiled/{}.code", Digest::of(&component)));
-        assert!(!file.exists());
+        assert!(!file.exists() && !engine.is_compiled(Digest::of(&component)));
         compile(&component).unwrap();
-        assert!(file.exists());
+        assert!(file.exists() && engine.is_compiled(Digest::of(&component)));
         compile(&component).unwrap();
         // Damage is no error: it is compiled again.
         std::fs::write(&file, [0; 100]).unwrap();

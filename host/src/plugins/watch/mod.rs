@@ -130,8 +130,14 @@ impl Watcher {
         }
         self.take_in(found, true).await;
 
-        let cached: Vec<String> =
-            self.slots.values().filter(|s| s.restore_at.is_some()).map(|s| s.row.name.clone()).collect();
+        let engine = Arc::clone(&self.checker.engine);
+        let compiled = |slot: &Slot| slot.row.digest.is_some_and(|digest| engine.is_compiled(digest));
+        let cached: Vec<String> = self
+            .slots
+            .values()
+            .filter(|slot| slot.restore_at.is_some() && compiled(slot))
+            .map(|slot| slot.row.name.clone())
+            .collect();
         let room = Arc::new(Semaphore::new(cores()));
         for name in cached {
             self.start_restore(&name, &room);
@@ -309,7 +315,6 @@ impl Watcher {
             Job::Restore(Outcome::Same | Outcome::Changed) => {}
             Job::List(result) => self.relisted(&name, result).await,
         }
-        self.publish();
     }
 
     /// Publishes the catalog where it differs from the last one.
