@@ -194,6 +194,26 @@ fn grant_hint(import: &str) -> Option<&'static str> {
     })
 }
 
+/// The source language: as the producers section has it, else by the tools that left their names.
+/// (Rust's own entry goes when symbols are stripped; its bindings' stays.)
+fn language(anatomy: &Anatomy) -> String {
+    if let Some(named) = anatomy.producers.get("language") {
+        return named.iter().cloned().collect::<Vec<_>>().join(", ");
+    }
+    const MARKS: [(&str, &str); 6] = [
+        ("componentize-py", "Python"),
+        ("ComponentizeJS", "JavaScript"),
+        ("wit-bindgen-go", "Go"),
+        ("Go", "Go"),
+        ("wit-bindgen-rust", "Rust"),
+        // Last: the SDKs of other languages use it, too.
+        ("wit-bindgen-c", "C"),
+    ];
+    let left = |mark: &str| anatomy.producers.values().flatten().any(|value| value.starts_with(mark));
+    let found = MARKS.iter().find(|(mark, _)| left(mark));
+    found.map_or_else(|| "unknown".to_owned(), |(mark, language)| format!("{language} (by {mark})"))
+}
+
 fn kind(anatomy: &Anatomy) -> &'static str {
     if anatomy.component { "component" } else { "not a component" }
 }
@@ -224,7 +244,7 @@ fn to_json(
     });
     json!({
         "file": file.display().to_string(), "digest": digest.to_string(), "size": size, "kind": kind(anatomy),
-        "producers": anatomy.producers, "imports": imports.collect::<Vec<_>>(), "exports": anatomy.exports,
+        "language": language(anatomy), "producers": anatomy.producers, "imports": imports.collect::<Vec<_>>(), "exports": anatomy.exports,
         "tools": tools.collect::<Vec<_>>(),
         "refusals": refusals.iter().map(|(code, reason)| json!({"code": code, "reason": reason})).collect::<Vec<_>>(),
     })
@@ -246,7 +266,7 @@ fn text(
         neutral_line(&file.display().to_string()),
         show::size(size as u64),
         kind(anatomy),
-        neutral_line(&list(anatomy.producers.get("language"))),
+        neutral_line(&language(anatomy)),
         neutral_line(&list(anatomy.producers.get("processed-by"))),
     );
     text.push_str("\nimports\n");
@@ -292,6 +312,16 @@ mod tests {
         assert_eq!(found.imports, ["wasi:cli/environment@0.2.0"]);
         assert_eq!(found.exports, ["run"]);
         assert_eq!(found.producers["language"].iter().collect::<Vec<_>>(), ["Rust 1.95"]);
+        assert_eq!(language(&found), "Rust 1.95");
+        let stripped = Anatomy {
+            producers: BTreeMap::from([(
+                "processed-by".into(),
+                BTreeSet::from(["wit-bindgen-rust 0.61.1".into()]),
+            )]),
+            ..Anatomy::default()
+        };
+        assert_eq!(language(&stripped), "Rust (by wit-bindgen-rust)");
+        assert_eq!(language(&Anatomy::default()), "unknown");
         assert!(grant_hint(&found.imports[0]).is_some_and(|h| h.contains("env")));
     }
 
