@@ -96,6 +96,10 @@ impl From<anyhow::Error> for Failure {
             Ok(failure) => return failure,
             Err(error) => error,
         };
+        let error = match error.downcast::<StoreError>() {
+            Ok(store) => return store.into(),
+            Err(error) => error,
+        };
         if let Some(fault) = error.downcast_ref::<Fault>() {
             return fault.clone().into();
         }
@@ -162,6 +166,8 @@ mod tests {
         assert_eq!(store.exit, Exit::Unreachable);
         let through: Failure = anyhow::Error::new(Failure::usage("x", "y")).into();
         assert_eq!((through.exit, through.code.as_str()), (Exit::Usage, "x"));
+        let closed: Failure = anyhow::Error::new(StoreError::Closed).into();
+        assert_eq!((closed.exit, closed.code.as_str()), (Exit::Unreachable, "store_closed"));
         let fault: Failure = anyhow::Error::new(Fault::invalid("task_unknown", "no")).into();
         assert_eq!(fault.code, "task_unknown");
     }
