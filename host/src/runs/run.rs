@@ -190,13 +190,13 @@ impl Caller for Run {
     fn log(&self, level: wit_call::LogLevel, message: &str) {
         let (plugin, tool) = (self.tool.plugin.name.as_str(), self.tool.own_name.as_str());
         match level {
-            wit_call::LogLevel::Debug => tracing::debug!(target: "plugin", plugin, tool, "{message}"),
+            wit_call::LogLevel::Debug => tracing::debug!(target: "layby::plugin", plugin, tool, "{message}"),
             wit_call::LogLevel::Info | wit_call::LogLevel::Notice => {
-                tracing::info!(target: "plugin", plugin, tool, "{message}");
+                tracing::info!(target: "layby::plugin", plugin, tool, "{message}");
             }
-            wit_call::LogLevel::Warning => tracing::warn!(target: "plugin", plugin, tool, "{message}"),
+            wit_call::LogLevel::Warning => tracing::warn!(target: "layby::plugin", plugin, tool, "{message}"),
             wit_call::LogLevel::Error | wit_call::LogLevel::Critical => {
-                tracing::error!(target: "plugin", plugin, tool, "{message}");
+                tracing::error!(target: "layby::plugin", plugin, tool, "{message}");
             }
         }
     }
