@@ -35,12 +35,12 @@ pub(super) fn open(app: Arc<App>, id: RequestId, wanted: &SubscriptionFilter) ->
     let tools = wanted.tools_list_changed == Some(true);
     // Subscribed before the acknowledgement leaves: no change falls between the two.
     let mut changes = app.handler.plugins().watch();
-    let names = tool_list(&changes.borrow_and_update());
+    let seen = changes.borrow_and_update().revision;
     let agreed = if tools { json!({"toolsListChanged": true}) } else { json!({}) };
     let opening =
         notification(&id, "notifications/subscriptions/acknowledged", json!({"notifications": agreed}));
-    let state = (changes, names, true);
-    let rest = futures::stream::unfold(state, move |(mut changes, mut names, open)| {
+    let state = (changes, seen, true);
+    let rest = futures::stream::unfold(state, move |(mut changes, mut seen, open)| {
         let (app, id) = (app.clone(), id.clone());
         // The stream owns its place among the subscriptions.
         let _place = &place;
@@ -54,36 +54,25 @@ pub(super) fn open(app: Arc<App>, id: RequestId, wanted: &SubscriptionFilter) ->
                     () = app.shutdown.cancelled() => {
                         let result = json!({"resultType": "complete", "_meta": {SUBSCRIPTION_ID: &id}});
                         let last = json!({"jsonrpc": "2.0", "id": &id, "result": result});
-                        return Some((Ok(reply::event(last.to_string().as_bytes())), (changes, names, false)));
+                        return Some((Ok(reply::event(last.to_string().as_bytes())), (changes, seen, false)));
                     }
                     changed = changes.changed(), if tools => {
                         if changed.is_err() {
                             return None;
                         }
-                        let now = tool_list(&changes.borrow_and_update());
-                        if now != names {
-                            names = now;
+                        let now = changes.borrow_and_update().revision;
+                        if now != seen {
+                            seen = now;
                             let told = notification(&id, "notifications/tools/list_changed", json!({}));
-                            return Some((Ok(told), (changes, names, true)));
+                            return Some((Ok(told), (changes, seen, true)));
                         }
                     }
                     () = tokio::time::sleep(KEEP_ALIVE) => {
-                        return Some((Ok(reply::keep_alive()), (changes, names, true)));
+                        return Some((Ok(reply::keep_alive()), (changes, seen, true)));
                     }
                 }
             }
         }
     });
     reply::stream(futures::stream::once(std::future::ready(Ok(opening))).chain(rest))
-}
-
-/// What `tools/list` would say, as one number: changes that do not show there are not told.
-fn tool_list(catalog: &crate::plugins::Catalog) -> u64 {
-    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-    let mut hasher = DefaultHasher::new();
-    for tool in catalog.tools.values() {
-        serde_json::to_string(&tool.listed).unwrap_or_default().hash(&mut hasher);
-        tool.plugin.digest.hash(&mut hasher);
-    }
-    hasher.finish()
 }

@@ -110,7 +110,9 @@ impl Slot {
     pub(super) fn serve_tools(&mut self, plugin: Arc<Plugin>, built: Vec<Built>, declared: Vec<Declared>) {
         let tools = built
             .into_iter()
-            .map(|b| {
+            .map(|mut b| {
+                // Whose question a person is asked: clients can show it, and a plugin cannot claim another's name.
+                b.listed.meta.get_or_insert_default().insert("layby/plugin".into(), plugin.name.as_str().into());
                 Arc::new(Tool {
                     name: b.name,
                     own_name: b.own_name,

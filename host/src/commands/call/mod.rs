@@ -158,7 +158,7 @@ fn unknown_tool<'a>(tool: &str, served: impl Iterator<Item = &'a str>) -> Failur
         }
         None => format!("Served are: {}", served.join(", ")),
     };
-    Failure::refused("unknown_tool", format!("there is no tool {tool:?}. {advice}"))
+    Failure::refused("tool_unknown", format!("there is no tool {tool:?}. {advice}"))
 }
 
 fn read_arguments(given: Option<&str>) -> Result<JsonObject, Failure> {
