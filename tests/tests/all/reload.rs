@@ -216,8 +216,8 @@ async fn a_bad_file_displaces_nothing_and_says_why() {
         "{ready}"
     );
     for (name, _, _, code, _) in refusals() {
-        // Colours may stand between the words.
-        let lines = host.log().lines().filter(|l| l.contains(code) && l.contains(name)).count();
+        let named = format!("plugin={name} ");
+        let lines = host.log().lines().filter(|l| l.contains(code) && l.contains(&named)).count();
         assert_eq!(lines, 1, "{name}, {code}: logged {lines} times\n{}", host.log());
         assert_eq!(version(&client, &format!("{name}_chameleon")).await.as_deref(), Some("1"));
     }
