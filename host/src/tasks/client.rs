@@ -158,6 +158,6 @@ async fn checked(asked: Vec<(Question, Value)>) -> Result<BTreeMap<String, Resul
     }
     tokio::task::spawn_blocking(check).await.map_err(|e| {
         tracing::error!(error = %e, "answers could not be checked");
-        Fault::internal("internal_error", "the answers could not be checked: see the host's log")
+        Fault::internal("host_failure", "the answers could not be checked: see the host's log")
     })
 }
