@@ -41,6 +41,11 @@ impl Clients {
         Ok(Self { node: node.node })
     }
 
+    /// Node's program.
+    pub(crate) fn node(&self) -> &Path {
+        &self.node
+    }
+
     /// One client program, ready to start.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(&self.node);

@@ -33,6 +33,13 @@ pub(crate) struct Args {
     names: Vec<String>,
 }
 
+impl Args {
+    /// All of them.
+    pub(crate) fn all() -> Self {
+        Self { names: Vec::new() }
+    }
+}
+
 /// Where `cargo xtask plugins` puts the plugins that can be served.
 pub(crate) fn plugins_dir() -> PathBuf {
     sh::root().join("target/plugins")

@@ -4,6 +4,7 @@
 mod cancel;
 mod clients;
 mod commands;
+mod docs;
 mod grants;
 mod http;
 mod idempotency;
