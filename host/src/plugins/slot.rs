@@ -112,7 +112,10 @@ impl Slot {
             .into_iter()
             .map(|mut b| {
                 // Whose question a person is asked: clients can show it, and a plugin cannot claim another's name.
-                b.listed.meta.get_or_insert_default().insert("layby/plugin".into(), plugin.name.as_str().into());
+                b.listed
+                    .meta
+                    .get_or_insert_default()
+                    .insert("layby/plugin".into(), plugin.name.as_str().into());
                 Arc::new(Tool {
                     name: b.name,
                     own_name: b.own_name,

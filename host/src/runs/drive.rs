@@ -7,10 +7,7 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Answer, Runs,
@@ -56,7 +53,6 @@ pub(super) struct Driver {
     held: Option<Held>,
     /// A client has the task's handle.
     revealed: bool,
-    asked: mpsc::Receiver<Question>,
     rounds: u32,
     admit: Option<BoxFuture<'static, Result<Permit, Fault>>>,
     permit: Option<Permit>,
@@ -84,8 +80,6 @@ impl Driver {
         let started = Instant::now();
         let call = policy(&run);
         let open_for = if run.client.tasks { call.deadline } else { call.hold };
-        // `Run::new` puts the receiver there, and only this takes it: an empty channel stands for none.
-        let asked = run.take_asked().unwrap_or_else(|| mpsc::channel(1).1);
         Self {
             deadline: Some(started + open_for.duration()),
             active_left: run.tool.plugin.policy.limits.active_time.duration(),
@@ -94,7 +88,6 @@ impl Driver {
             reply: Some(reply),
             held,
             revealed: false,
-            asked,
             rounds: 0,
             admit: None,
             permit: None,
@@ -137,7 +130,7 @@ impl Driver {
             biased;
             ended = async { match &mut self.guest { Some(g) => g.await, None => std::future::pending().await } },
                 if !waiting => Event::Ended(ended.0, ended.1),
-            Some(question) = self.asked.recv(), if !waiting => Event::Asked(question),
+            question = run.asked(), if !waiting => Event::Asked(question),
             permit = async { match &mut self.admit { Some(a) => a.await, None => std::future::pending().await } } => {
                 self.admit = None;
                 Event::Admitted(permit)

@@ -38,9 +38,9 @@ pub(super) struct Run {
     message: Mutex<Option<String>>,
     pub(super) progressed: Notify,
     missing: Mutex<ask::Missing>,
-    questions: mpsc::Sender<Question>,
-    /// Taken by the driver.
-    asked: Mutex<Option<mpsc::Receiver<Question>>>,
+    /// The guest's open question, until the driver takes it. A guest has one thread, so one place is enough.
+    question: Mutex<Option<Question>>,
+    questioned: Notify,
 }
 
 /// A poisoned lock here only means that another thread panicked between two plain writes.
@@ -56,8 +56,6 @@ impl Run {
         outlet: Option<mpsc::Sender<Progress>>,
         plugins: Weak<Plugins>,
     ) -> Arc<Self> {
-        // One guest thread of execution: it puts one question set at a time.
-        let (questions, asked) = mpsc::channel(1);
         Arc::new(Self {
             tool,
             principal,
@@ -69,8 +67,8 @@ impl Run {
             message: Mutex::new(None),
             progressed: Notify::new(),
             missing: Mutex::default(),
-            questions,
-            asked: Mutex::new(Some(asked)),
+            question: Mutex::default(),
+            questioned: Notify::new(),
         })
     }
 
@@ -83,9 +81,16 @@ impl Run {
         self.cancelled.load(Ordering::SeqCst)
     }
 
-    /// The guest's questions; once.
-    pub(super) fn take_asked(&self) -> Option<mpsc::Receiver<Question>> {
-        lock(&self.asked).take()
+    /// The guest's next question. Cancel-safe.
+    pub(super) async fn asked(&self) -> Question {
+        loop {
+            // Bound to its statement: a lock in the condition would live as long as the body.
+            let question = lock(&self.question).take();
+            if let Some(question) = question {
+                return question;
+            }
+            self.questioned.notified().await;
+        }
     }
 
     /// Progress goes to the task from now on.
@@ -173,10 +178,9 @@ impl Caller for Run {
                 }
             }
             let (reply, answer) = oneshot::channel();
-            // The driver outlives the guest's future, so a closed channel means that the run is being stopped.
-            if self.questions.send(Question { requests, reply }).await.is_err() {
-                return Err(wit_call::InputError::Cancelled);
-            }
+            *lock(&self.question) = Some(Question { requests, reply });
+            self.questioned.notify_one();
+            // A driver that has ended dropped the sender: the run is being stopped.
             answer.await.unwrap_or(Err(wit_call::InputError::Cancelled))
         })
     }
