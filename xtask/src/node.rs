@@ -139,9 +139,22 @@ fn is_newer(file: &Path, than: &Path) -> bool {
     matches!((time(file), time(than)), (Ok(a), Ok(b)) if a >= b)
 }
 
-/// The cargo that runs us, so that a toolchain chosen by the caller stays chosen.
+/// The cargo that runs this chore, in the environment that a shell would give it. What cargo sets for the
+/// programs that it runs (`CARGO_PKG_…`, `CARGO_MANIFEST_…`) would make build scripts such as ring's think that
+/// all had changed, and a plain `cargo` afterwards that it had changed back.
 pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text == "CARGO"
+            || ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_"]
+                .iter()
+                .any(|p| text.starts_with(p))
+        {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
 }
 
 /// Builds the host as the tests use it, and returns the binary.

@@ -54,7 +54,7 @@ impl Compiler {
     /// `cargo build` of the workspace `plugins`, without its packages.
     pub(super) fn cargo_build(&self) -> Command {
         // The cargo that runs this chore. Its other variables are of no use to another workspace.
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut cargo = crate::node::cargo();
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_")
