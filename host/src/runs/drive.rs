@@ -239,8 +239,16 @@ impl Driver {
             answer: None,
         });
         self.pause();
-        if let Err(fault) = self.put(questions.collect()).await {
-            return Some(Outcome::Error(fault));
+        match self.put(questions.collect()).await {
+            Ok(()) => {}
+            // Somebody cancelled between the question and its commit: the signal is on its way.
+            Err(fault) if fault.code == "task_cancelling" => {
+                let outcome = self.cancel();
+                self.active_since = Some(Instant::now());
+                let _ = question.reply.send(Err(wit_call::InputError::Cancelled));
+                return outcome;
+            }
+            Err(fault) => return Some(Outcome::Error(fault)),
         }
         self.open = Some(Open { reply: question.reply, answers: None, _waiting: waiting });
         None
