@@ -2,9 +2,11 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read as _, Write as _},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -166,7 +168,30 @@ impl Server {
             bail!("the host did not start:\n{}", fs::read_to_string(&log).unwrap_or_default());
         };
         server.url = url.to_owned();
+        server.wait_for_tools(&log)?;
         Ok(server)
+    }
+
+    /// Waits until the plugin has been compiled and serves: a host is ready before, since plugins come and go.
+    fn wait_for_tools(&self, log: &Path) -> Result<()> {
+        let address = self.url.trim_start_matches("http://").trim_end_matches("/mcp");
+        let until = Instant::now() + Duration::from_secs(120);
+        while Instant::now() < until {
+            let mut socket = TcpStream::connect(address)?;
+            write!(socket, "GET /ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer)?;
+            let body = answer.rsplit("\r\n").next().unwrap_or_default();
+            let state: Value = serde_json::from_str(body).with_context(|| format!("/ready answered {answer:?}"))?;
+            if state["plugins"]["serving"].as_u64() > Some(0) {
+                return Ok(());
+            }
+            if state["plugins"]["refused"].as_u64() > Some(0) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        bail!("the plugin does not serve:\n{}", fs::read_to_string(log).unwrap_or_default())
     }
 }
 
