@@ -50,6 +50,11 @@ pub(crate) fn guests_dir() -> PathBuf {
     sh::root().join("target/guests")
 }
 
+/// Builds these alone.
+pub(crate) fn build(names: &[&str]) -> Result<()> {
+    run(Args { names: names.iter().map(|name| (*name).to_owned()).collect() })
+}
+
 pub(crate) fn run(args: Args) -> Result<()> {
     let all = guests()?;
     for name in &args.names {

@@ -1,0 +1,131 @@
+//! Calls that are answered at once.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{
+    Load,
+    http::{Connection, Endpoint},
+    mcp,
+    stats::{Latencies, number, processor_time},
+};
+
+/// Options.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    load: Load,
+    /// The tool to call.
+    #[arg(long, default_value = "echo")]
+    tool: String,
+    /// Text for the argument `text`.
+    #[arg(long, default_value = "The quick brown fox jumps over the lazy dog.")]
+    text: String,
+    /// What comes back.
+    #[arg(long, value_enum, default_value_t = Shape::Text)]
+    answer: Shape,
+}
+
+/// What the server answers with.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Shape {
+    /// A result with the text.
+    Text,
+    /// A result with all arguments as text.
+    Arguments,
+    /// The request itself.
+    Request,
+}
+
+/// Measures.
+pub(super) async fn run(args: Args) -> Result<Value> {
+    let endpoint = Endpoint::parse(&args.load.url)?;
+    let arguments = json!({ "text": args.text });
+    let request = mcp::call(&endpoint, &args.tool, &arguments);
+    let mut connection = Connection::open(&endpoint).await?;
+    let answer = connection.exchange(&request).await?;
+    let body: Value = serde_json::from_slice(answer.body).context("the answer is not JSON")?;
+    let right = match args.answer {
+        Shape::Text => is_result(&body, |text| text == args.text),
+        Shape::Arguments => {
+            is_result(&body, |text| serde_json::from_str::<Value>(text).is_ok_and(|a| a == arguments))
+        }
+        Shape::Request => body["params"]["arguments"] == arguments,
+    };
+    ensure!(answer.status == 200 && right, "a wrong answer, status {}: {body}", answer.status);
+    let first: Arc<[u8]> = answer.body.into();
+    closed_loop(&args.load, &endpoint, request.into(), first).await
+}
+
+fn is_result(body: &Value, expected: impl Fn(&str) -> bool) -> bool {
+    let result = &body["result"];
+    result["content"][0]["text"].as_str().is_some_and(expected) && result["isError"] != true
+}
+
+/// The same request over and over; every answer must be `expected`.
+async fn closed_loop(
+    load: &Load,
+    endpoint: &Endpoint,
+    request: Arc<[u8]>,
+    expected: Arc<[u8]>,
+) -> Result<Value> {
+    let begin = Instant::now() + load.warmup();
+    let end = begin + load.time();
+    let mut workers = JoinSet::new();
+    for _ in 0..load.connections {
+        let connection = Connection::open(endpoint).await?;
+        workers.spawn(worker(connection, request.clone(), expected.clone(), begin, end));
+    }
+    tokio::time::sleep_until(begin.into()).await;
+    let used_before = load.pid.map(processor_time).transpose()?;
+    let started = Instant::now();
+    tokio::time::sleep_until(end.into()).await;
+    let used = load.pid.map(processor_time).transpose()?;
+    let seconds = started.elapsed().as_secs_f64();
+    let mut all = Latencies::default();
+    while let Some(done) = workers.join_next().await {
+        all.merge(done??);
+    }
+    ensure!(all.count() > 0, "no request was answered in time");
+    let cpu = used.zip(used_before).map(|(after, before)| per_request(after - before, all.count()));
+    let mut summary = all.summary(seconds);
+    summary["cpu_us"] = json!(cpu);
+    Ok(summary)
+}
+
+pub(super) fn per_request(used: Duration, count: usize) -> f64 {
+    used.as_secs_f64() * 1e6 / number(count)
+}
+
+async fn worker(
+    mut connection: Connection,
+    request: Arc<[u8]>,
+    expected: Arc<[u8]>,
+    begin: Instant,
+    end: Instant,
+) -> Result<Latencies> {
+    let mut latencies = Latencies::default();
+    let mut sent = Instant::now();
+    loop {
+        let answer = connection.exchange(&request).await?;
+        if answer.status != 200 || answer.body != &*expected {
+            let body = String::from_utf8_lossy(answer.body);
+            bail!("status {}, another answer than the first: {body}", answer.status);
+        }
+        // The end of one is the start of the next: one reading of the clock a request.
+        let now = Instant::now();
+        if now >= end {
+            return Ok(latencies);
+        }
+        if sent >= begin {
+            latencies.add(now - sent);
+        }
+        sent = now;
+    }
+}

@@ -1,0 +1,148 @@
+//! Polls, spread over many tasks so that none is polled too often.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{
+    Load,
+    http::{Connection, Endpoint},
+    inline::per_request,
+    mcp,
+    promote::{Asking, completed},
+    stats::{Latencies, processor_time},
+};
+
+/// Options.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    asking: Asking,
+    /// How many tasks to make and poll in turn.
+    #[arg(long, default_value_t = 64)]
+    tasks: usize,
+    /// Answer the tasks first, so that they have ended.
+    #[arg(long)]
+    ended: bool,
+    /// Polls a second over all connections; without it, as many as are answered.
+    #[arg(long)]
+    rate: Option<f64>,
+}
+
+/// Measures.
+pub(super) async fn run(args: Args) -> Result<Value> {
+    let load = &args.load;
+    let endpoint = Endpoint::parse(&load.url)?;
+    let shares = prepare(&args, &endpoint).await?;
+    let begin = Instant::now() + load.warmup();
+    let end = begin + load.time();
+    let step = args.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
+    let connections = u32::try_from(load.connections)?;
+    let mut workers = JoinSet::new();
+    for (number, requests) in (0_u32..).zip(shares) {
+        let connection = Connection::open(&endpoint).await?;
+        let pace = step.map(|step| (Instant::now() + step * number, step * connections));
+        workers.spawn(worker(connection, requests, pace, begin, end));
+    }
+    tokio::time::sleep_until(begin.into()).await;
+    let used_before = load.pid.map(processor_time).transpose()?;
+    let started = Instant::now();
+    tokio::time::sleep_until(end.into()).await;
+    let used = load.pid.map(processor_time).transpose()?;
+    let seconds = started.elapsed().as_secs_f64();
+    let mut all = Latencies::default();
+    while let Some(done) = workers.join_next().await {
+        all.merge(done??);
+    }
+    ensure!(all.count() > 0, "no poll was answered in time");
+    let cpu = used.zip(used_before).map(|(after, before)| per_request(after - before, all.count()));
+    let mut summary = all.summary(seconds);
+    summary["cpu_us"] = json!(cpu);
+    Ok(summary)
+}
+
+/// Makes the tasks; returns for each connection the polls of its share.
+async fn prepare(args: &Args, endpoint: &Endpoint) -> Result<Vec<Vec<Arc<[u8]>>>> {
+    let connections = args.load.connections.max(1);
+    ensure!(args.tasks >= connections, "each connection needs a task: at least {connections}");
+    let call: Arc<[u8]> = args.asking.call(endpoint).into();
+    let mut makers = JoinSet::new();
+    for number in 0..connections {
+        let share = args.tasks / connections + usize::from(number < args.tasks % connections);
+        let (endpoint, call, asking, ended) =
+            (endpoint.clone(), call.clone(), args.asking.clone(), args.ended);
+        makers.spawn(async move {
+            let mut connection = Connection::open(&endpoint).await?;
+            let mut tasks = Vec::new();
+            for _ in 0..share {
+                let task = mcp::promoted(&mut connection, &call, "input_required").await?;
+                if ended {
+                    asking.answer(&mut connection, &endpoint, &task).await?;
+                }
+                tasks.push(task);
+            }
+            if ended {
+                for task in &tasks {
+                    completed(&endpoint, task).await?;
+                }
+            }
+            anyhow::Ok(tasks.iter().map(|task| mcp::get(&endpoint, task).into()).collect())
+        });
+    }
+    let mut shares = Vec::new();
+    while let Some(share) = makers.join_next().await {
+        shares.push(share??);
+    }
+    Ok(shares)
+}
+
+/// Sends its requests in turn: each at its time where there is a pace, else as soon as it can.
+async fn worker(
+    mut connection: Connection,
+    requests: Vec<Arc<[u8]>>,
+    mut pace: Option<(Instant, Duration)>,
+    begin: Instant,
+    end: Instant,
+) -> Result<Latencies> {
+    let mut latencies = Latencies::default();
+    for request in requests.iter().cycle() {
+        let mut sent = Instant::now();
+        if let Some((due, step)) = &mut pace {
+            if sent < *due {
+                tokio::time::sleep_until((*due).into()).await;
+                sent = Instant::now();
+            } else {
+                // Kept waiting by the poll before: that is this one's latency too.
+                sent = *due;
+            }
+            *due += *step;
+        }
+        // Measured work would only be noise in parsing; the shape was checked when the task was made.
+        let answer = connection.exchange(request).await?;
+        ensure!(
+            answer.status == 200 && contains(answer.body, b"\"taskId\""),
+            "status {}: {}",
+            answer.status,
+            String::from_utf8_lossy(answer.body)
+        );
+        let now = Instant::now();
+        if now >= end {
+            break;
+        }
+        if sent >= begin {
+            latencies.add(now - sent);
+        }
+    }
+    Ok(latencies)
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,126 @@
+//! Folders that a host of the benchmark serves from.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+use crate::plugins;
+
+/// Limits of the host that no row is to meet: a row that queues, or promotes because the host is
+/// full, would measure something else than it says.
+const CONFIG: &str = r#"
+[serve]
+drain = "1s"
+[host]
+concurrency = 256
+memory = "16GiB"
+queue = 4096
+"#;
+
+/// The same for plugins. A call is a task after 100 ms where the row wants a task that works; the
+/// others end, or ask, within a millisecond or so.
+const POLICY: &str = r#"
+[limits]
+memory = "32MiB"
+concurrency = 256
+fuel = 1_000_000_000_000_000
+active-time = "1h"
+[grants]
+ask = ["form"]
+"#;
+
+const QUICK_TASKS: &str = r#"
+[tools.burn.call]
+deadline = "100ms"
+[tools.nap.call]
+deadline = "100ms"
+"#;
+
+/// Plugins, database, configuration and log of one host.
+pub(super) struct Data {
+    root: PathBuf,
+    count: usize,
+}
+
+impl Data {
+    /// An empty one in the new folder `name`.
+    pub(super) fn new(folder: &Path, name: &str) -> Result<Self> {
+        let data = Self { root: folder.join(name), count: 0 };
+        fs::create_dir_all(data.plugins()).with_context(|| format!("cannot make {}", data.root.display()))?;
+        fs::write(data.config(), CONFIG)?;
+        Ok(data)
+    }
+
+    /// With these guests, as they are.
+    pub(super) fn with(folder: &Path, name: &str, guests: &[&str]) -> Result<Self> {
+        let mut data = Self::new(folder, name)?;
+        for guest in guests {
+            data.add(guest, guest, false)?;
+        }
+        Ok(data)
+    }
+
+    /// Adds `guest` under the name `name`. A copy has a prefix for its tools, `NAME_`, and bytes of
+    /// its own, so that it is compiled by itself.
+    pub(super) fn add(&mut self, guest: &str, name: &str, copy: bool) -> Result<()> {
+        let from = plugins::guests_dir().join(format!("{guest}.wasm"));
+        let mut component = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+        let mut policy = String::new();
+        if copy {
+            policy.push_str(&format!("prefix = \"{name}_\"\n"));
+            component.extend_from_slice(&custom_section(name)?);
+        }
+        policy.push_str(POLICY);
+        if guest == "probe" {
+            policy.push_str(QUICK_TASKS);
+        }
+        fs::write(self.plugins().join(format!("{name}.toml")), policy)?;
+        fs::write(self.plugins().join(format!("{name}.wasm")), component)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// How many plugins it has.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn plugins(&self) -> PathBuf {
+        self.root.join("plugins")
+    }
+
+    pub(super) fn store(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
+    pub(super) fn config(&self) -> PathBuf {
+        self.root.join("layby.toml")
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.root.join("host.log")
+    }
+}
+
+/// A section of a component that means nothing: its id 0, its size, its name.
+fn custom_section(name: &str) -> Result<Vec<u8>> {
+    // Below 128 a length is one byte.
+    let length = u8::try_from(name.len()).ok().filter(|length| *length < 127).context("a long name")?;
+    Ok([&[0, length + 1, length], name.as_bytes()].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn sections_have_a_size_and_a_name() {
+        assert_eq!(custom_section("ab").unwrap(), [0, 3, 2, b'a', b'b']);
+        assert!(custom_section(&"x".repeat(127)).is_err());
+    }
+}
