@@ -182,7 +182,8 @@ impl Server {
             let mut answer = String::new();
             socket.read_to_string(&mut answer)?;
             let body = answer.rsplit("\r\n").next().unwrap_or_default();
-            let state: Value = serde_json::from_str(body).with_context(|| format!("/ready answered {answer:?}"))?;
+            let state: Value =
+                serde_json::from_str(body).with_context(|| format!("/ready answered {answer:?}"))?;
             if state["plugins"]["serving"].as_u64() > Some(0) {
                 return Ok(());
             }

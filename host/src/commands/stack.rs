@@ -61,8 +61,9 @@ impl Stack {
 
     /// Drains and stops, from the outside in; returns when nothing of it runs any more.
     pub(crate) async fn stop(self) {
+        let start = std::time::Instant::now();
         self.server.stop().await;
-        self.runs.close(self.drain).await;
+        self.runs.close(self.drain.saturating_sub(start.elapsed().into())).await;
         self.plugins.close().await;
         self.tasks.close().await;
         self.store.close().await;

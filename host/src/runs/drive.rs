@@ -140,6 +140,7 @@ impl Driver {
             () = run.gone.notified(), if unowned => Event::Gone,
             () = run.progressed.notified(), if self.revealed => Event::Progressed,
             () = tokio::time::sleep_until(timer) => Event::Timer,
+            () = runs.drain.cancelled(), if waiting => Event::HostStops,
             () = runs.stop.cancelled() => Event::HostStops,
         }
     }

@@ -81,6 +81,9 @@ pub struct Runs {
     guests: std::sync::Mutex<Option<tokio::runtime::Runtime>>,
     guests_handle: tokio::runtime::Handle,
     drivers: TaskTracker,
+    /// The host ends: runs that wait for a person end now, the others may finish.
+    drain: CancellationToken,
+    /// The time for that is over: every run ends now.
     stop: CancellationToken,
     fuel_slice: u64,
 }
@@ -110,6 +113,7 @@ impl Runs {
             guests_handle: guests.handle().clone(),
             guests: std::sync::Mutex::new(Some(guests)),
             drivers: TaskTracker::new(),
+            drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             fuel_slice: config.host.fuel_slice,
         }))
@@ -221,11 +225,12 @@ impl Runs {
         ))
     }
 
-    /// Stops taking part: waits up to `drain` for runs to end, then stops the rest. Their tasks are
-    /// settled as interrupted.
-    pub async fn close(&self, drain: Millis) {
+    /// Stops taking part: ends the runs that wait for a person, waits up to `within` for the others,
+    /// then ends the rest. Their tasks are settled as interrupted.
+    pub async fn close(&self, within: Millis) {
         self.drivers.close();
-        let drained = tokio::time::timeout(drain.duration(), self.drivers.wait()).await;
+        self.drain.cancel();
+        let drained = tokio::time::timeout(within.duration(), self.drivers.wait()).await;
         if drained.is_err() {
             tracing::info!(runs = self.drivers.len(), "stopping the runs that are left");
         }
