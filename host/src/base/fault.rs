@@ -41,6 +41,10 @@ pub struct Fault {
 impl Fault {
     /// Invalid params.
     pub const INVALID_PARAMS: i32 = -32602;
+    /// Method not found.
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// The server does not speak the revision that the request names.
+    pub const UNSUPPORTED_VERSION: i32 = -32022;
     /// Internal error.
     pub const INTERNAL: i32 = -32603;
     /// HTTP headers and body disagree (MCP 2026-07-28, transports).

@@ -17,7 +17,7 @@ use rmcp::{
     service::{RequestContext, Service as _},
 };
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::mpsc;
 
 use super::{App, guard, headers, listen, reply};
@@ -142,7 +142,8 @@ async fn answer(
     if let ClientRequest::SubscriptionsListenRequest(request) = parsed.request {
         return Ok(listen::open(app, id, &request.params.notifications));
     }
-    let idempotency_key = headers.get("idempotency-key").and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let idempotency_key = headers::idempotency_key(&headers)
+        .map_err(|fault| Box::new(reply::json::<()>(&id, &Err(error_data(fault)))))?;
     let caller = Caller { principal, idempotency_key, progress: None };
     Ok(serve(app, id, parsed, caller).await)
 }
@@ -258,6 +259,10 @@ fn check(app: &App, headers: &HeaderMap, version: &str, method: &str, parsed: &P
     if let Some((name, required)) = &parsed.name {
         headers::check_name(headers, name, *required)?;
     }
+    let token = parsed.meta.0.get("progressToken");
+    if token.is_some_and(|token| !token.is_string() && !token.is_i64() && !token.is_u64()) {
+        return Err(Fault::invalid("params_invalid", "_meta.progressToken is a string or a whole number."));
+    }
     if let ClientRequest::CallToolRequest(call) = &parsed.request {
         let catalog = app.handler.plugins().catalog();
         if let Some(tool) = catalog.tools.get(call.params.name.as_ref()).filter(|t| !t.headers.is_empty()) {
@@ -342,5 +347,21 @@ async fn dispatch(
     let mut ctx = RequestContext::<RoleServer>::new(id, app.peer.clone());
     ctx.meta = parsed.meta;
     ctx.extensions.insert(caller);
-    app.handler.handle_request(parsed.request, ctx).await
+    app.handler.handle_request(parsed.request, ctx).await.map_err(coded)
+}
+
+/// Errors that rmcp makes by itself, with a stable code as all others have.
+fn coded(mut error: ErrorData) -> ErrorData {
+    let code = match error.code.0 {
+        Fault::METHOD_NOT_FOUND => "method_unknown",
+        Fault::INVALID_PARAMS => "params_invalid",
+        Fault::MISSING_CAPABILITY => "missing_client_capability",
+        Fault::UNSUPPORTED_VERSION => "protocol_version_unsupported",
+        _ => "host_failure",
+    };
+    let data = error.data.get_or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(data) = data {
+        data.entry("code").or_insert_with(|| code.into());
+    }
+    error
 }

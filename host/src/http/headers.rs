@@ -42,6 +42,13 @@ fn decoded<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, Fault> {
         .map_err(|_| mismatch(format!("The header {name} does not hold UTF-8.")))
 }
 
+/// The `Idempotency-Key` header. One that cannot be read must not pass as none: the call would run twice.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
+    let key = one(headers, "idempotency-key")
+        .map_err(|fault| Fault::invalid("idempotency_key_invalid", fault.message))?;
+    Ok(key.map(str::to_owned))
+}
+
 /// `MCP-Protocol-Version` and `Mcp-Method` against the body.
 pub(super) fn check_standard(headers: &HeaderMap, version: &str, method: &str) -> Result<(), Fault> {
     for (name, body) in [("mcp-protocol-version", version), ("mcp-method", method)] {
