@@ -88,7 +88,8 @@ impl Capture {
             return;
         }
         self.log(LogLevel::Info, text);
-        if error {
+        // What Rust adds below a panic's message says nothing of this one.
+        if error && !text.starts_with("note: ") {
             self.last_error.clear();
             self.last_error.push_str(text);
         }

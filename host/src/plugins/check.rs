@@ -237,7 +237,10 @@ impl Checker {
                 Err(Stop::Failed(format!("list-tools did not run: {reason}")))
             }
             Some(Ok(Err(Abort::Trap(text)))) => {
-                Err(Problem::list_tools_failed(format!("list-tools trapped: {text}")).into())
+                // Without the backtrace: it says nothing to who reads a list of plugins.
+                let short: Vec<&str> =
+                    text.lines().take_while(|line| !line.starts_with("error while executing")).collect();
+                Err(Problem::list_tools_failed(format!("list-tools failed: {}", short.join("; "))).into())
             }
             Some(Ok(Err(Abort::Limit { name, value, .. }))) => {
                 Err(Problem::list_tools_failed(format!("list-tools went over its {name}, which is {value}"))
