@@ -107,20 +107,20 @@ async fn a_repeat_finds_whatever_the_run_has_come_to() {
     let plain = |key: &str| host.client_with(json!({ "elicitation": {} })).meta(KEY, json!(key));
     let rich = |key: &str| host.client().meta(KEY, json!(key));
     // In progress: a client without tasks never gets a handle.
-    let id = rich("a").task("stubborn", writes("a", 3000)).await;
-    let held = plain("a").call("stubborn", writes("a", 3000)).await;
+    let id = rich("a").task("stubborn", writes("a", 4000)).await;
+    let held = plain("a").call("stubborn", writes("a", 4000)).await;
     assert_eq!(
         (held.rpc(), &held.message["error"]["data"]["requiredCapabilities"]["extensions"][TASKS]),
         (-32021, &json!({}))
     );
-    assert_eq!(rich("a").call("stubborn", writes("a", 3000)).await.task(), id);
+    assert_eq!(rich("a").call("stubborn", writes("a", 4000)).await.task(), id);
     let done = rich("a").status(&id, "completed").await;
-    assert_eq!(text(plain("a").call("stubborn", writes("a", 3000)).await.result()), text(&done["result"]));
+    assert_eq!(text(plain("a").call("stubborn", writes("a", 4000)).await.result()), text(&done["result"]));
     assert_eq!(runs(&host, "a"), 1);
     // The first client has no tasks and is told so; its run goes on, for a repeat to find.
-    let told = plain("b").call("stubborn", writes("b", 1500)).await;
+    let told = plain("b").call("stubborn", writes("b", 4000)).await;
     assert_eq!(told.rpc(), -32021);
-    let id = rich("b").task("stubborn", writes("b", 1500)).await;
+    let id = rich("b").task("stubborn", writes("b", 4000)).await;
     rich("b").status(&id, "completed").await;
     assert_eq!(runs(&host, "b"), 1);
     // A task that waits: the same handle at once.

@@ -10,6 +10,7 @@ mod http;
 mod idempotency;
 mod inline;
 mod input;
+mod library;
 mod limits;
 mod promote;
 mod reload;

@@ -149,7 +149,7 @@ fn refusals() -> Vec<(&'static str, Option<Vec<u8>>, &'static str, &'static str,
         ("remote", Some(tool_with("inputSchema", remote)), "", "plugin_bad_schema", "example.com"),
         ("outs", Some(tool_with("outputSchema", json!({ "type": "nonsense" }))), "", "plugin_bad_schema", ""),
         ("extra", Some(tool_with("extra", json!({ "other": 1 }))), "", "plugin_bad_tool", "other"),
-        ("trap", Some(chameleon::listing("trap")), "", "plugin_list_tools_failed", ""),
+        ("trap", Some(chameleon::listing("trap")), "", "plugin_list_tools_failed", "told to trap"),
         ("spin", Some(chameleon::listing("spin")), "", "plugin_list_tools_failed", ""),
         (
             "grant",
