@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn errors_name_their_stable_code() {
         let with = json!({"code": -32602, "message": "no\nsuch tool", "data": {"code": "tool_unknown"}});
-        assert_eq!(error(&with), "no such tool (unknown_tool, -32602)");
+        assert_eq!(error(&with), "no such tool (tool_unknown, -32602)");
         assert_eq!(error(&json!({"code": 7, "message": "x"})), "x (7)");
     }
 }
