@@ -35,6 +35,12 @@ fn noted(bytes: &[u8], note: &str) -> Vec<u8> {
     bytes
 }
 
+/// The next message of a stream, which is on its way.
+async fn next(stream: &mut (impl futures::Stream<Item = Value> + Unpin)) -> Value {
+    let next = tokio::time::timeout(layby_tests::wait::BOUND, stream.next()).await;
+    next.expect("a message comes in time").expect("the stream is open")
+}
+
 #[tokio::test]
 async fn plugins_come_change_and_go_without_a_restart() {
     let host = Setup::new().start().await;
@@ -44,7 +50,7 @@ async fn plugins_come_change_and_go_without_a_restart() {
 
     let mut changes =
         client.stream("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })).await;
-    let opened = changes.next().await.unwrap();
+    let opened = next(&mut changes).await;
     assert_eq!(opened["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(opened["params"]["notifications"], json!({ "toolsListChanged": true }));
 
@@ -54,7 +60,7 @@ async fn plugins_come_change_and_go_without_a_restart() {
     serves(&client, "pet", "1").await;
     // 2 s, and the time to compile on a machine that is busy.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-    let told = changes.next().await.unwrap();
+    let told = next(&mut changes).await;
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_eq!(told["params"]["_meta"], opened["params"]["_meta"], "both name the subscription");
 
@@ -64,11 +70,12 @@ async fn plugins_come_change_and_go_without_a_restart() {
         tokio::spawn(async move { client.call("pet", json!({ "sleep_ms": 2900 })).await })
     };
     client.apart().call("pet", json!({ "sleep_ms": 100 })).await.result();
-    replace(&file, &chameleon::version("2", "pet"));
+    let second = json!([{ "name": "pet", "description": "Another description." }]);
+    replace(&file, &chameleon::with_tools("2", &second));
     let landed = flying.await.unwrap();
     assert!(text(landed.result()).contains("\"version\":\"1\""), "{}", landed.message);
     serves(&client, "pet", "2").await;
-    assert_eq!(changes.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    assert_eq!(next(&mut changes).await["method"], "notifications/tools/list_changed");
 
     // Replaced, by a slow copy over the old file: no part of it is ever taken for the whole.
     let bytes = chameleon::version("3", "pet");
