@@ -124,7 +124,9 @@ fn tool_with(key: &str, value: Value) -> Vec<u8> {
 }
 
 /// Name, bytes or none for the good ones, policy beside the prefix, code, part of the reason.
-fn refusals() -> Vec<(&'static str, Option<Vec<u8>>, &'static str, &'static str, &'static str)> {
+type Refused = (&'static str, Option<Vec<u8>>, &'static str, &'static str, &'static str);
+
+fn refusals() -> Vec<Refused> {
     let two = json!([{ "name": "twin", "description": "x" }, { "name": "twin", "description": "y" }]);
     let remote = json!({ "type": "object", "properties": { "a": { "$ref": "https://example.com/a.json" } } });
     vec![
