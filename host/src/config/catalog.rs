@@ -44,6 +44,14 @@ pub struct CatalogConfig {
     pub compile_jobs: u32,
 }
 
+impl CatalogConfig {
+    /// Steps that one check of arguments or a result may take: about 100 ms. A validator cannot be
+    /// interrupted, so what would take more is refused before.
+    pub const CHECK_STEPS: u64 = 2_000_000;
+    /// Steps up to which a misfit is explained: each failed step may keep a part of the explanation.
+    pub const EXPLAINED_STEPS: u64 = 100_000;
+}
+
 impl Default for CatalogConfig {
     fn default() -> Self {
         Self {

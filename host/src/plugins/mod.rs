@@ -1,6 +1,7 @@
 //! Folder to catalog: scan, check, swap, pin by digest, policy files.
 
 mod check;
+mod cost;
 mod declare;
 mod headers;
 mod keep;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use jsonschema::{Draft, PatternOptions, ValidationError};
 use serde_json::{Map, Value};
 
-use super::problem::neutral;
+use super::{cost::Cost, problem::neutral};
 use crate::config::CatalogConfig;
 
 /// Violations that an error names; the rest is counted.
@@ -25,6 +25,8 @@ pub(super) const MAPS: [&str; 5] =
 #[derive(Debug)]
 pub struct Validator {
     inner: jsonschema::Validator,
+    /// Walked first, where the schema could make a check cost too much.
+    cost: Option<Cost>,
 }
 
 impl Validator {
@@ -40,7 +42,7 @@ impl Validator {
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES))
             .build(schema)
             .map_err(|e| describe(&e))?;
-        Ok(Self { inner })
+        Ok(Self { inner, cost: Cost::of(schema) })
     }
 
     /// `Err` names the first violations, each with its JSON pointer; bounded in length.
@@ -48,8 +50,21 @@ impl Validator {
     /// # Errors
     /// The instance does not fit.
     pub fn check(&self, instance: &Value) -> Result<(), String> {
+        let steps = match self.cost.as_ref().map(|cost| cost.steps(instance)) {
+            Some(None) => {
+                return Err(format!(
+                    "(root): a check would take more than {} steps; send less, or nest it less deeply",
+                    CatalogConfig::CHECK_STEPS
+                ));
+            }
+            Some(Some(steps)) => steps,
+            None => 0,
+        };
         if self.inner.is_valid(instance) {
             return Ok(());
+        }
+        if steps > CatalogConfig::EXPLAINED_STEPS {
+            return Err("(root): it does not fit, and is too large to say where".to_owned());
         }
         let mut lines = Vec::new();
         let mut more = false;
@@ -289,7 +304,7 @@ fn collect_anchors<'a>(value: &'a Value, anchors: &mut HashMap<&'a str, &'a Valu
     }
 }
 
-fn percent_decode(text: &str) -> String {
+pub(super) fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;
