@@ -86,6 +86,8 @@ pub struct Setup {
     pub seed: [u8; 32],
     /// Fuel between two yields.
     pub fuel_slice: u64,
+    /// Always holds the bytes of all linear memories that the instance has now.
+    pub meter: Arc<std::sync::atomic::AtomicU64>,
 }
 
 /// Why an instance ended without the guest's own answer.

@@ -41,13 +41,13 @@ pub struct State {
 impl State {
     /// The state that one instance starts with.
     pub(super) fn new(setup: Setup) -> Self {
-        let Setup { limits, grants, caller, seed, fuel_slice } = setup;
+        let Setup { limits, grants, caller, seed, fuel_slice, meter } = setup;
         let mut key = [0; 16];
         let mut rng = ChaCha20Rng::from_seed(seed);
         rng.set_stream(KEY_STREAM);
         rng.fill_bytes(&mut key);
         Self {
-            limiter: Limiter::new(limits.memory.0),
+            limiter: Limiter::new(limits.memory.0, meter),
             journal: Recorder::new(key, limits.journal.as_usize()),
             table: ResourceTable::new(),
             clock: RunClock::start(),

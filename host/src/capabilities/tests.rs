@@ -96,6 +96,7 @@ impl Bench {
             caller: self.told.clone(),
             seed: [7; 32],
             fuel_slice: 10_000,
+            meter: Arc::default(),
         }
     }
 

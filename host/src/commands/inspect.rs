@@ -124,6 +124,7 @@ async fn tools(digest: Digest, bytes: &[u8]) -> Result<Vec<wit_types::Tool>, Ref
         caller: Arc::new(Inert),
         seed: [0; 32],
         fuel_slice: HostLimits::default().fuel_slice,
+        meter: Arc::default(),
     };
     list_tools(&prepared, setup).await.map_err(|abort| ("plugin_list_tools_failed", reason(&abort)))
 }

@@ -83,7 +83,7 @@ impl Default for ServeConfig {
 pub struct HostLimits {
     /// Active runs at once; further calls queue, and are promoted when their deadline passes.
     pub concurrency: u32,
-    /// Sum of the memory limits of active runs.
+    /// Sum of the memory limits of active runs. Instances that wait for input may keep half as much again.
     pub memory: ByteSize,
     /// Admissions that may queue for a slot; past it a call gets `host_busy`.
     pub queue: u32,

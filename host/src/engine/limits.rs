@@ -1,5 +1,10 @@
 //! Bounds on what one store may allocate: memory over all linear memories, tables, instances.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use wasmtime::ResourceLimiter;
 
 /// Linear memories of a run. Far above any known toolchain; bounds bookkeeping.
@@ -31,15 +36,17 @@ pub enum Refusal {
 pub struct Limiter {
     limit: u64,
     now: u64,
+    /// `now`, for whoever accounts for the run while it waits.
+    meter: Arc<AtomicU64>,
     peak: u64,
     elements: usize,
     refusal: Option<Refusal>,
 }
 
 impl Limiter {
-    /// Allows `limit` bytes over all linear memories.
-    pub fn new(limit: u64) -> Self {
-        Self { limit, now: 0, peak: 0, elements: 0, refusal: None }
+    /// Allows `limit` bytes over all linear memories; `meter` always holds the present sum.
+    pub fn new(limit: u64, meter: Arc<AtomicU64>) -> Self {
+        Self { limit, now: 0, meter, peak: 0, elements: 0, refusal: None }
     }
 
     /// The largest sum of memories so far, in bytes.
@@ -79,6 +86,7 @@ impl ResourceLimiter for Limiter {
             return self.refuse(Refusal::Memory { wanted });
         }
         self.now = wanted;
+        self.meter.store(wanted, Ordering::Relaxed);
         self.peak = self.peak.max(wanted);
         Ok(true)
     }
@@ -128,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_sum_over_all_memories_counts() {
-        let mut l = Limiter::new(3 * PAGE as u64);
+        let mut l = Limiter::new(3 * PAGE as u64, Arc::default());
         assert!(l.memory_growing(0, 2 * PAGE, None).unwrap());
         assert!(l.memory_growing(0, PAGE, None).unwrap());
         assert_eq!(l.refusal(), None);
@@ -139,14 +147,14 @@ mod tests {
 
     #[test]
     fn a_declared_maximum_is_no_limit_of_ours() {
-        let mut l = Limiter::new(100 * PAGE as u64);
+        let mut l = Limiter::new(100 * PAGE as u64, Arc::default());
         assert!(!l.memory_growing(PAGE, 3 * PAGE, Some(2 * PAGE)).unwrap());
         assert_eq!(l.refusal(), None);
     }
 
     #[test]
     fn a_failure_of_the_host_is_told_apart() {
-        let mut l = Limiter::new(u64::MAX);
+        let mut l = Limiter::new(u64::MAX, Arc::default());
         assert!(l.memory_grow_failed(wasmtime::Error::msg("out of memory")).is_err());
         assert!(matches!(l.refusal(), Some(Refusal::Host(_))));
     }

@@ -221,6 +221,7 @@ impl Checker {
             caller: Arc::new(Nobody { plugin: name.to_owned() }),
             seed: digest.0,
             fuel_slice: self.config.host.fuel_slice,
+            meter: Arc::default(),
         };
         // On this blocking thread, so that a plugin that computes while it lists keeps none of the
         // threads that answer requests.

@@ -7,7 +7,11 @@ use std::sync::{
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::{base::Fault, config::HostLimits, plugins::Plugin};
+use crate::{
+    base::{ByteSize, Fault},
+    config::HostLimits,
+    plugins::Plugin,
+};
 
 /// What active and waiting runs share.
 pub(super) struct Slots {
@@ -16,9 +20,12 @@ pub(super) struct Slots {
     queued: Arc<AtomicU32>,
     queue: u32,
     waiting: Arc<Semaphore>,
+    most_waiting: u32,
+    /// What the instances of waiting runs may keep, beside what active runs reserve.
+    kept: Arc<Budget>,
 }
 
-/// Bytes that active runs may still reserve.
+/// Bytes that runs may still reserve.
 struct Budget {
     left: AtomicU64,
     total: u64,
@@ -45,6 +52,10 @@ impl Drop for Reserved {
 }
 
 impl Budget {
+    fn new(total: u64) -> Self {
+        Self { left: AtomicU64::new(total), total, freed: Notify::new() }
+    }
+
     fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Reserved> {
         // A run that is allowed more than the whole host still runs, alone.
         let bytes = bytes.min(self.total);
@@ -80,14 +91,12 @@ impl Slots {
     pub(super) fn new(limits: &HostLimits) -> Self {
         Self {
             active: Arc::new(Semaphore::new(limits.concurrency as usize)),
-            memory: Arc::new(Budget {
-                left: AtomicU64::new(limits.memory.0),
-                total: limits.memory.0,
-                freed: Notify::new(),
-            }),
+            memory: Arc::new(Budget::new(limits.memory.0)),
             queued: Arc::default(),
             queue: limits.queue,
             waiting: Arc::new(Semaphore::new(limits.waiting as usize)),
+            most_waiting: limits.waiting,
+            kept: Arc::new(Budget::new(limits.memory.0 / 2)),
         }
     }
 
@@ -131,15 +140,27 @@ impl Slots {
         Ok(Permit { _active: active, _plugin: plugin_slot, _memory: memory })
     }
 
-    /// The right to wait for an answer, of the host and of the plugin.
-    pub(super) fn try_wait(&self, plugin: &Plugin) -> Result<Waiting, (&'static str, u32)> {
-        let host = self.waiting.clone().try_acquire_owned().map_err(|_| ("host.waiting", 0))?;
+    /// The right to wait for an answer, of the host and of the plugin, while the instance keeps `bytes`
+    /// of linear memory.
+    ///
+    /// # Errors
+    /// The bound that is reached, and its value.
+    pub(super) fn try_wait(&self, plugin: &Plugin, bytes: u64) -> Result<Waiting, (&'static str, String)> {
+        let host = self
+            .waiting
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| ("host.waiting", self.most_waiting.to_string()))?;
         let own = plugin
             .waiting
             .clone()
             .try_acquire_owned()
-            .map_err(|_| ("limits.parked", plugin.policy.limits.parked))?;
-        Ok(Waiting { _host: host, _plugin: own })
+            .map_err(|_| ("limits.parked", plugin.policy.limits.parked.to_string()))?;
+        let memory = self
+            .kept
+            .try_take(bytes)
+            .ok_or_else(|| ("host.memory", format!("{} for runs that wait", ByteSize(self.kept.total))))?;
+        Ok(Waiting { _host: host, _plugin: own, _memory: memory })
     }
 }
 
@@ -147,4 +168,5 @@ impl Slots {
 pub(super) struct Waiting {
     _host: OwnedSemaphorePermit,
     _plugin: OwnedSemaphorePermit,
+    _memory: Reserved,
 }

@@ -199,6 +199,7 @@ impl Driver {
                 caller,
                 seed,
                 fuel_slice,
+                meter: run.meter.clone(),
             };
             capabilities::call_tool(&plugin.prepared, setup, &run.tool.own_name, &arguments).await
         }));
@@ -217,14 +218,15 @@ impl Driver {
             let _ = question.reply.send(Err(wit_call::InputError::Cancelled));
             return None;
         }
-        let waiting = match self.runs.slots.try_wait(&self.run.tool.plugin) {
+        let bytes = self.run.meter.load(std::sync::atomic::Ordering::Relaxed);
+        let waiting = match self.runs.slots.try_wait(&self.run.tool.plugin, bytes) {
             Ok(waiting) => waiting,
             Err((name, value)) => {
                 return Some(Outcome::of(
                     &self.run,
                     Err(Abort::Limit {
                         name,
-                        value: value.to_string(),
+                        value,
                         advice: "Answer or cancel tasks that wait, then call again.".into(),
                     }),
                 ));

@@ -178,7 +178,7 @@ fn limit_code(name: &str) -> &'static str {
         "active-time" => "limit_active_time",
         "output" => "limit_output",
         "questions" => "limit_questions",
-        "limits.parked" | "host.waiting" => "limit_waiting",
+        "limits.parked" | "host.waiting" | "host.memory" => "limit_waiting",
         _ => "limit_other",
     }
 }

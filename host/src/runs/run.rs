@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, PoisonError, Weak,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use futures::future::BoxFuture;
@@ -38,6 +38,8 @@ pub(super) struct Run {
     message: Mutex<Option<String>>,
     pub(super) progressed: Notify,
     missing: Mutex<ask::Missing>,
+    /// Bytes of the instance's linear memories now.
+    pub(super) meter: Arc<AtomicU64>,
     /// The guest's open question, until the driver takes it. A guest has one thread, so one place is enough.
     question: Mutex<Option<Question>>,
     questioned: Notify,
@@ -67,6 +69,7 @@ impl Run {
             message: Mutex::new(None),
             progressed: Notify::new(),
             missing: Mutex::default(),
+            meter: Arc::default(),
             question: Mutex::default(),
             questioned: Notify::new(),
         })
