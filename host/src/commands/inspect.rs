@@ -19,7 +19,7 @@ use super::{
 use crate::{
     base::{Digest, neutral_line},
     capabilities::{Abort, Asked, Caller, Granted, Linked, Setup, list_tools, wit_call, wit_types},
-    config::{HostLimits, Limits},
+    config::{CatalogConfig, HostLimits, Limits},
     engine::Engine,
     plugins::Validator,
     store::{Answer, QuestionKind},
@@ -45,14 +45,26 @@ struct Anatomy {
 /// Why the host would refuse it: code, reason.
 type Refused = (&'static str, String);
 
+/// The bytes of a regular file that a host would read at all.
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    let most = CatalogConfig::default().max_component;
+    let meta = std::fs::metadata(file).map_err(|e| format!("cannot be read: {e}"))?;
+    if !meta.is_file() {
+        return Err("is not a regular file".to_owned());
+    }
+    if meta.len() > most.0 {
+        return Err(format!("has {} bytes, more than a host reads ({most})", meta.len()));
+    }
+    std::fs::read(file).map_err(|e| format!("cannot be read: {e}"))
+}
+
 /// Prints what the file is and serves.
 ///
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn run(args: &Args, out: Out) -> Result<Exit, Failure> {
-    let bytes = std::fs::read(&args.file).map_err(|e| {
-        Failure::refused("file_unreadable", format!("{}: cannot be read: {e}", args.file.display()))
-    })?;
+    let bytes = read(&args.file)
+        .map_err(|e| Failure::refused("file_unreadable", format!("{}: {e}", args.file.display())))?;
     let digest = Digest::of(&bytes);
     let (anatomy, tools) = match anatomy(&bytes) {
         Ok(anatomy) => (anatomy, block_on(async { Ok(tools(digest, &bytes).await) })?),

@@ -45,6 +45,8 @@ pub struct CatalogConfig {
 }
 
 impl CatalogConfig {
+    /// Candidates that are checked at once, each with its bytes in memory: at most 512 MiB of components.
+    pub const CHECKS: usize = 8;
     /// Steps that one check of arguments or a result may take: about 100 ms. A validator cannot be
     /// interrupted, so what would take more is refused before.
     pub const CHECK_STEPS: u64 = 2_000_000;

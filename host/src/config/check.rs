@@ -206,6 +206,7 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     }
     size_at_least("serve", "max-body", s.max_body, ByteSize::kib(1))?;
     span("serve", "header-timeout", s.header_timeout, false)?;
+    span("serve", "body-timeout", s.body_timeout, false)?;
     at_least("serve", "max-connections", s.max_connections.into(), 1)?;
     span("serve", "drain", s.drain, true)?;
 

@@ -51,6 +51,8 @@ pub struct ServeConfig {
     pub max_body: ByteSize,
     /// How long a client may take to send its headers. 10 s: a slow link, not a slow attacker.
     pub header_timeout: Millis,
+    /// How long the body of a request may take. 30 s: 4 MiB over a slow link.
+    pub body_timeout: Millis,
     /// Open connections at once. 4,096 fits under the usual 65,536 descriptors with room for files.
     pub max_connections: u32,
     /// Open `subscriptions/listen` streams at once.
@@ -69,7 +71,8 @@ impl Default for ServeConfig {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_body: ByteSize::mib(4),
-            header_timeout: Millis::from_secs(10),
+            header_timeout: Millis::from_secs(60),
+            body_timeout: Millis::from_secs(30),
             max_connections: 4096,
             max_subscriptions: 256,
             drain: Millis::from_secs(10),

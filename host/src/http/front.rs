@@ -62,9 +62,18 @@ pub(super) async fn mcp(app: Arc<App>, peer: SocketAddr, request: Request<Body>)
     if let Err(refusal) = negotiate(&parts.headers) {
         return *refusal;
     }
-    let body = match axum::body::to_bytes(body, app.config.max_body.as_usize()).await {
-        Ok(body) => body,
+    let read = axum::body::to_bytes(body, app.config.max_body.as_usize());
+    let body = match tokio::time::timeout(app.config.body_timeout.duration(), read).await {
+        Ok(Ok(body)) => body,
         Err(_) => {
+            let limit = app.config.body_timeout;
+            let fault = Fault::invalid(
+                "body_too_slow",
+                format!("The body took longer than serve.body-timeout = {limit}."),
+            );
+            return reply::refuse(StatusCode::REQUEST_TIMEOUT, None, fault);
+        }
+        Ok(Err(_)) => {
             let limit = app.config.max_body;
             let fault = Fault::invalid(
                 "body_too_large",

@@ -38,6 +38,8 @@ pub(super) struct Checker {
     /// Turned on at the end: jobs stop between two steps.
     pub(super) cancel: CancellationToken,
     pub(super) runtime: Handle,
+    /// Room to compile. Held for that alone, so that a plugin that spins in `list-tools` keeps no other waiting.
+    pub(super) compiling: tokio::sync::Semaphore,
 }
 
 /// A version that may serve, but for the question whether its tools' names are free.
@@ -188,8 +190,10 @@ impl Checker {
     }
 
     fn prepare(&self, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {
+        let permit = self.runtime.block_on(self.compiling.acquire());
         let component =
             self.engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
+        drop(permit);
         self.go_on()?;
         let prepared = self.linked.prepare(&component).map_err(|e| Problem::wrong_world(format!("{e:#}")))?;
         self.go_on()?;

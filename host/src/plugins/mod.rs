@@ -178,7 +178,9 @@ impl Plugins {
 
         let cancel = CancellationToken::new();
         let runtime = tokio::runtime::Handle::current();
-        let checker = check::Checker { config, engine, linked, keep, cancel: cancel.clone(), runtime };
+        let compiling = tokio::sync::Semaphore::new(watch::compile_jobs(&config.catalog));
+        let checker =
+            check::Checker { config, engine, linked, keep, cancel: cancel.clone(), runtime, compiling };
         let (published, current) = channel::channel(Arc::default());
         let mut watcher = watch::Watcher::new(Arc::new(checker), store, clock, published);
         watcher.restore(rows, found).await;

@@ -122,31 +122,42 @@ impl Runs {
     /// Serves one call, from admission to an answer. Cancel-safe: dropping the future means that
     /// the client left, which cancels the run unless it is a task or has an idempotency key.
     pub async fn call(self: &Arc<Self>, call: Call) -> Answer {
-        let catalog = self.plugins.catalog();
-        let Some(tool) = catalog.tools.get(&call.tool).cloned() else {
+        let tool = self.plugins.catalog().tools.get(&call.tool).cloned();
+        let key = match keyed::key_of(&call, tool.as_deref()) {
+            Ok(key) => key,
+            Err(fault) => return Answer::Error(fault),
+        };
+        // Before all else: a repeat gets its outcome also when the tool has changed or gone.
+        if let Some(key) = &key {
+            match self.tasks.keyed(&call.principal, &call.tool, key).await {
+                Ok(None) => {}
+                Ok(Some(task)) => {
+                    return self.attach(&call.principal, call.client, tool.as_deref(), task).await;
+                }
+                Err(fault) => return Answer::Error(fault),
+            }
+        }
+        let Some(tool) = tool else {
             // As long as a tool's name can be: what is longer is none, and need not come back whole.
             let named: String = call.tool.chars().take(128).collect();
             let text =
                 format!("There is no tool {named:?}. Call tools/list for the tools that are served now.");
             return Answer::Error(Fault::invalid("tool_unknown", text).with("tool", named.into()));
         };
-        drop(catalog);
-        let policy = tool.plugin.policy.call_of(&tool.own_name);
-        if policy.requires_tasks && !call.client.tasks {
+        if tool.plugin.policy.call_of(&tool.own_name).requires_tasks && !call.client.tasks {
             return Answer::Error(Fault::tasks_required(format!(
                 "The tool {:?} always runs as a task. Declare the io.modelcontextprotocol/tasks extension.",
                 tool.name
             )));
         }
-        let (arguments, text) = match self.checked(&tool, call.arguments).await {
-            Ok(checked) => checked,
+        let text = match self.checked(&tool, call.arguments).await {
+            Ok(text) => text,
             Err(result) => return Answer::Result(Box::new(result)),
         };
-        let key = call.idempotency_key.or_else(|| argument_key(&policy.idempotency_argument, &arguments));
         let run =
             run::Run::new(tool, call.principal, call.client, call.progress, Arc::downgrade(&self.plugins));
         match key {
-            Some(key) => self.call_keyed(run, key, arguments, text).await,
+            Some(key) => self.call_keyed(run, key, text).await,
             None => self.launch(run, text, None).await,
         }
     }
@@ -178,12 +189,12 @@ impl Runs {
         answer
     }
 
-    /// Arguments within their bound and valid, with their text; or the result that says what is wrong.
+    /// The text of arguments that are within their bound and valid; or the result that says what is wrong.
     async fn checked(
         &self,
         tool: &Arc<Tool>,
         arguments: Map<String, Value>,
-    ) -> Result<(Value, String), CallToolResult> {
+    ) -> Result<String, CallToolResult> {
         let arguments = Value::Object(arguments);
         let text = arguments.to_string();
         let Limits { arguments: limit, .. } = tool.plugin.policy.limits;
@@ -199,18 +210,15 @@ impl Runs {
         }
         let wrong = if text.len() > CHECK_INLINE_BYTES {
             let (tool, value) = (tool.clone(), arguments);
-            let joined = tokio::task::spawn_blocking(move || {
-                let wrong = tool.input.check(&value).err();
-                (value, wrong)
-            });
+            let joined = tokio::task::spawn_blocking(move || tool.input.check(&value).err());
             match joined.await {
-                Ok((value, None)) => return Ok((value, text)),
-                Ok((_, Some(wrong))) => wrong,
+                Ok(None) => return Ok(text),
+                Ok(Some(wrong)) => wrong,
                 Err(_) => "the check of the arguments was interrupted; call again".to_owned(),
             }
         } else {
             match tool.input.check(&arguments) {
-                Ok(()) => return Ok((arguments, text)),
+                Ok(()) => return Ok(text),
                 Err(wrong) => wrong,
             }
         };
@@ -242,14 +250,6 @@ impl Runs {
     pub fn active(&self) -> usize {
         self.drivers.len()
     }
-}
-
-/// The idempotency key that an argument carries, where policy names one.
-fn argument_key(name: &str, arguments: &Value) -> Option<String> {
-    if name.is_empty() {
-        return None;
-    }
-    arguments.get(name).and_then(Value::as_str).filter(|key| !key.is_empty()).map(str::to_owned)
 }
 
 /// Polls once with a waker that does nothing; true where the future has ended. The runtime that

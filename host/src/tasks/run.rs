@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::{Admission, Event, Held, Inner, NewTask, Tasks, faults, ttl};
 use crate::{
-    base::{Digest, Fault, Millis, TaskId},
+    base::{Digest, Fault, Millis, Principal, TaskId},
     config::{CallPolicy, OnInputTimeout, TaskRules},
-    store::{Admitted, End, Question, Status, StoreError, Task, Updated},
+    store::{Admitted, End, IdempotencyKey, Question, Status, StoreError, Task, Updated},
 };
 
 impl Tasks {
@@ -68,6 +68,26 @@ impl Tasks {
                 inner.forget(task.id);
                 Err(e.into())
             }
+        }
+    }
+
+    /// The run that a key names, if there is one: looked up before anything else of a call, so that a
+    /// repeat gets its outcome also when the tool has changed or gone.
+    ///
+    /// # Errors
+    /// `idempotency_key_reused` (other arguments), `store_…`.
+    pub async fn keyed(
+        &self,
+        principal: &Principal,
+        tool: &str,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Task>, Fault> {
+        let inner = &self.inner;
+        let there = inner.store.by_key(principal.clone(), tool.to_owned(), key.key.clone()).await?;
+        match there.filter(|task| !task.is_over(inner.clock.now())) {
+            None => Ok(None),
+            Some(task) if task.key.as_ref().is_some_and(|k| k.arguments == key.arguments) => Ok(Some(task)),
+            Some(_) => Err(faults::key_reused()),
         }
     }
 

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     base::{Clock, Digest},
+    config::CatalogConfig,
     store::{PluginRow, Store},
 };
 
@@ -77,7 +78,7 @@ pub(super) struct Watcher {
     /// Files that make no plugin, with what is wrong.
     odd: BTreeMap<String, Refusal>,
     jobs: JoinSet<Done>,
-    compiling: Arc<Semaphore>,
+    room: Arc<Semaphore>,
     lives: u64,
     folder_lost: bool,
     folder_events: Arc<Notify>,
@@ -92,10 +93,6 @@ impl Watcher {
         clock: Arc<dyn Clock>,
         published: watch::Sender<Arc<Catalog>>,
     ) -> Self {
-        let jobs = match checker.config.catalog.compile_jobs {
-            0 => cores().div_ceil(2),
-            n => n as usize,
-        };
         Self {
             checker,
             store,
@@ -106,7 +103,7 @@ impl Watcher {
             past: BTreeMap::new(),
             odd: BTreeMap::new(),
             jobs: JoinSet::new(),
-            compiling: Arc::new(Semaphore::new(jobs)),
+            room: Arc::new(Semaphore::new(CatalogConfig::CHECKS)),
             lives: 0,
             folder_lost: false,
             folder_events: Arc::default(),
@@ -211,7 +208,7 @@ impl Watcher {
         let settle = self.settle();
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let names: Vec<String> = self.slots.iter().filter(|(_, s)| !s.busy).map(|(n, _)| n.clone()).collect();
-        let room = Arc::clone(&self.compiling);
+        let room = Arc::clone(&self.room);
         for name in names {
             let Some(slot) = self.slots.get_mut(&name) else { continue };
             slot.settle_gates();
@@ -351,6 +348,14 @@ impl Watcher {
                 Err(e) => tracing::error!("going through kept components broke: {e}"),
             },
         }
+    }
+}
+
+/// Components that are compiled at once.
+pub(super) fn compile_jobs(catalog: &CatalogConfig) -> usize {
+    match catalog.compile_jobs {
+        0 => cores().div_ceil(2),
+        n => n as usize,
     }
 }
 
