@@ -7,6 +7,8 @@ use crate::base::{ByteSize, Millis};
 pub struct TaskRules;
 
 impl TaskRules {
+    /// How long after a failed renewal of the lease it is tried again: several times within a lease.
+    pub const BEAT_RETRY: Millis = Millis::from_secs(1);
     /// Polls of one task in a second; the next get `polling_too_fast`. Ten times the fastest interval
     /// that we ever ask for: a client that is far over it is broken.
     pub const POLLS_PER_SECOND: u32 = 20;

@@ -20,7 +20,7 @@ pub(super) fn start(inner: &Arc<Inner>, end: &CancellationToken, tracker: &TaskT
     let (me, token, mut tick) = (inner.clone(), end.clone(), every(third));
     tracker.spawn(async move {
         while next(&mut tick, &token).await {
-            me.heartbeat().await;
+            me.heartbeat(&token).await;
         }
     });
     let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::ATTENTION));
@@ -77,13 +77,23 @@ fn log<T>(what: &str, result: Result<T, StoreError>) {
 }
 
 impl Inner {
-    async fn heartbeat(&self) {
+    async fn heartbeat(&self, end: &CancellationToken) {
         // After a long stop (suspended, SIGSTOP) others may have taken our tasks: our runs stop first.
         if !self.has_lease() {
             tracing::error!("the lease of this process has run out: its runs stop");
             self.registry.stop_all(&faults::interrupted());
         }
-        log("renewing the lease", self.beat().await);
+        // A disk without space for some seconds must not cost the runs: tried again within the lease.
+        while let Err(e) = self.beat().await {
+            tracing::warn!(error = %e, "renewing the lease failed; trying again");
+            tokio::select! {
+                () = end.cancelled() => return,
+                () = tokio::time::sleep(TaskRules::BEAT_RETRY.duration()) => {}
+            }
+            if !self.has_lease() {
+                return;
+            }
+        }
     }
 
     /// One look at the live tasks of this process.

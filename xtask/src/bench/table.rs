@@ -242,7 +242,7 @@ mod tests {
         let text = table.text();
         assert_eq!(table.missed(), 1);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[2], "a call   50,000 /s                  0.50 × rmcp  ≥ 1.00  FAIL");
-        assert_eq!(lines[3], "x             2 KiB");
+        assert_eq!(lines[2], "a call   50,000 /s                 0.50 × rmcp  ≥ 1.00  FAIL");
+        assert_eq!(lines[3], "x            2 KiB");
     }
 }
