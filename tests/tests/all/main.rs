@@ -6,6 +6,7 @@ mod clients;
 mod commands;
 mod docs;
 mod grants;
+mod hardening;
 mod http;
 mod idempotency;
 mod inline;

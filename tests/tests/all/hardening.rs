@@ -1,0 +1,123 @@
+//! Faults that somebody found by trying to break the host: each stays found.
+
+use std::time::{Duration, Instant};
+
+use layby_tests::{Setup, chameleon, command, eventually, result_code, text};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+fn nested(levels: u32) -> Value {
+    (0..levels).fold(json!(5), |inner, _| json!({ "a": inner }))
+}
+
+/// Two references to the root double the cost of a check with every level of the arguments.
+#[tokio::test]
+async fn a_schema_that_multiplies_stops_nothing() {
+    let twice = json!([{ "$ref": "#" }, { "$ref": "#" }]);
+    let schema = json!({
+        "type": "object", "properties": { "a": { "anyOf": twice } }, "not": { "required": ["z"] },
+    });
+    let tools = json!([{ "name": "bomb", "description": "d", "inputSchema": schema }]);
+    let host = Setup::new().file("bomb", &chameleon::with_tools("1", &tools), "").start().await;
+    let client = host.client();
+    let shallow = client.call("bomb", json!({ "a": 5 })).await;
+    assert!(shallow.message["result"].is_object(), "{}", shallow.message);
+    for levels in [20, 60] {
+        let start = Instant::now();
+        let refused = client.call("bomb", nested(levels)).await;
+        assert_eq!(result_code(refused.result()), "arguments_invalid");
+        assert!(text(refused.result()).contains("steps"), "{}", text(refused.result()));
+        // It took 12 s and for ever.
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
+}
+
+/// A body that does not come to its end gives its connection back.
+#[tokio::test]
+async fn a_body_that_never_ends_is_cut_off() {
+    let host = Setup::new().config("[serve]\nbody-timeout = \"500ms\"").start().await;
+    let mut socket = TcpStream::connect(("127.0.0.1", host.port())).await.unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: 100\r\n\r\n{{",
+        host.port()
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), socket.read_to_string(&mut answer)).await;
+    read.expect("the connection is closed").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(answer.contains("body_too_slow"), "{answer}");
+}
+
+/// A key that cannot be read must not pass as no key: the call would run twice.
+#[tokio::test]
+async fn an_unreadable_idempotency_key_is_refused() {
+    let host = Setup::probe("").start().await;
+    let refused = host.client().header("idempotency-key", "").call("say", json!({ "bytes": 1 })).await;
+    assert_eq!(refused.code(), "idempotency_key_invalid");
+    let long = "k".repeat(257);
+    let refused = host.client().header("idempotency-key", &long).call("say", json!({ "bytes": 1 })).await;
+    assert_eq!(refused.code(), "idempotency_key_invalid");
+}
+
+/// A repeat gets the stored outcome, whatever has become of the tool.
+#[tokio::test]
+async fn a_repeat_outlives_its_tool() {
+    let one = |required: &[&str]| {
+        json!([{ "name": "t", "description": "d", "inputSchema": { "type": "object", "required": required } }])
+    };
+    let host = Setup::new().file("p", &chameleon::with_tools("1", &one(&[])), "").start().await;
+    let client = host.client().meta("layby/idempotency-key", json!("k"));
+    let first = client.call("t", json!({ "x": 1 })).await.result().clone();
+    // The same tool wants another argument now.
+    host.put("p", &chameleon::with_tools("2", &one(&["zz"])), "");
+    let plain = host.client();
+    eventually("the new version", || async {
+        let answer = plain.call("t", json!({ "x": 1 })).await;
+        (answer.message["result"]["_meta"]["layby/code"] == "arguments_invalid").then_some(())
+    })
+    .await;
+    assert_eq!(*client.call("t", json!({ "x": 1 })).await.result(), first);
+    // And now it is gone.
+    std::fs::remove_file(host.setup().plugins().join("p.wasm")).unwrap();
+    eventually("the removal", || async { plain.tool_names().await.is_empty().then_some(()) }).await;
+    assert_eq!(*client.call("t", json!({ "x": 1 })).await.result(), first);
+    let other = client.call("t", json!({ "x": 2 })).await;
+    assert_eq!(other.code(), "idempotency_key_reused");
+}
+
+/// Errors that rmcp makes by itself have their code too.
+#[tokio::test]
+async fn every_error_has_a_code() {
+    let host = Setup::new().start().await;
+    let client = host.client();
+    for method in ["ping", "resources/list", "no/such"] {
+        assert_eq!(client.request(method, json!({})).await.code(), "method_unknown", "{method}");
+    }
+    let bare = host.client_with(json!({}));
+    assert_eq!(bare.get("x").await.code(), "missing_client_capability");
+}
+
+/// `layby inspect` reads files, and nothing that never ends.
+#[tokio::test]
+async fn inspect_reads_regular_files_only() {
+    let setup = Setup::new();
+    let done = command::run(command::layby(setup.root(), ["inspect", "/dev/zero", "--json"])).await;
+    assert_eq!(done.json()["error"]["code"], "file_unreadable");
+}
+
+/// SIGTERM does not wait for a person.
+#[tokio::test]
+async fn a_question_does_not_hold_up_the_end() {
+    let mut host = Setup::probe("[grants]\nask = [\"form\"]").start().await;
+    host.client().task("ask", json!({})).await;
+    let start = Instant::now();
+    host.signal("TERM");
+    assert_eq!(host.ended().await, Some(0));
+    // `serve.drain` is 10 s.
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+}
