@@ -6,6 +6,8 @@ mod ids;
 mod neutral;
 mod units;
 
+#[cfg(feature = "test-hooks")]
+pub use clock::MovedClock;
 pub use clock::{Clock, SystemClock};
 pub use fault::{Fault, FaultCode};
 pub use ids::{BootId, Digest, Principal, TaskId};

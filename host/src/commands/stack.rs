@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
 
+use super::exit::Failure;
 use crate::{
     base::{Clock, SystemClock},
     capabilities::Linked,
@@ -37,9 +38,10 @@ impl Stack {
     /// An address that cannot be bound, a store that cannot be used, a folder that cannot be read.
     pub(crate) async fn start(config: Config, cache: Option<&Path>) -> anyhow::Result<Self> {
         // First, since it is what goes wrong most: nothing else has been touched then.
-        let listener = bind(&config.serve).await?;
+        let listener =
+            bind(&config.serve).await.map_err(|e| Failure::usage("listen_refused", format!("{e:#}")))?;
         let address = listener.local_addr().context("the socket has no address")?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = clock();
         let config = Arc::new(config);
         let store = SqliteStore::open(&config.serve.data, &config.store).await?;
         let instances = config.host.concurrency.saturating_add(config.host.waiting);
@@ -67,5 +69,19 @@ impl Stack {
         self.plugins.close().await;
         self.tasks.close().await;
         self.store.close().await;
+    }
+}
+
+#[cfg(not(feature = "test-hooks"))]
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+/// One that a test can move, where a test asks for it.
+#[cfg(feature = "test-hooks")]
+fn clock() -> Arc<dyn Clock> {
+    match crate::base::MovedClock::from_env() {
+        Some(moved) => Arc::new(moved),
+        None => Arc::new(SystemClock),
     }
 }

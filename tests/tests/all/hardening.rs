@@ -67,9 +67,7 @@ async fn an_unreadable_idempotency_key_is_refused() {
 /// A repeat gets the stored outcome, whatever has become of the tool.
 #[tokio::test]
 async fn a_repeat_outlives_its_tool() {
-    let one = |required: &[&str]| {
-        json!([{ "name": "t", "description": "d", "inputSchema": { "type": "object", "required": required } }])
-    };
+    let one = |required: &[&str]| json!([{ "name": "t", "description": "d", "inputSchema": { "type": "object", "required": required } }]);
     let host = Setup::new().file("p", &chameleon::with_tools("1", &one(&[])), "").start().await;
     let client = host.client().meta("layby/idempotency-key", json!("k"));
     let first = client.call("t", json!({ "x": 1 })).await.result().clone();

@@ -294,3 +294,32 @@ async fn a_bad_configuration_is_told_before_anything_starts() {
     let host = setup.env("LAYBY_HOST_CONCURRENCY", "3").start().await;
     assert!(host.client().tools().await.is_empty());
 }
+
+/// Work that still runs when its handle's life is over is stopped, not orphaned (P7).
+#[tokio::test]
+async fn work_past_its_ttl_is_stopped() {
+    let setup = Setup::new();
+    let clock = setup.root().join("clock");
+    let policy = format!(
+        "[call]\ndeadline = \"200ms\"\nabsence = \"1h\"\n[grants]\nask = [\"form\"]\nfiles = [{}]",
+        setup.grant(true)
+    );
+    let setup = setup.env("LAYBYTEST_CLOCK", &clock.display().to_string()).plugin("probe", &policy);
+    let host = setup.start().await;
+    let client = host.client();
+    let works = client.task("stubborn", json!({ "ms": 60_000, "path": "/files/works" })).await;
+    let waits = client.task("ask", json!({})).await;
+    // Past the ten minutes that it may be active, and the hour that its client may be away.
+    std::fs::write(&clock, "7200000").unwrap();
+    let ended = client.ended(&works).await;
+    assert_eq!(ended["status"], "failed", "{ended}");
+    assert_eq!(ended["error"]["data"]["code"], "task_expired", "{ended}");
+    let file = host.setup().files().join("works");
+    let written = std::fs::metadata(&file).unwrap().len();
+    // The one that waits has a day for its answer.
+    assert_eq!(client.get(&waits).await.result()["status"], "input_required");
+    // After that day, and before the hour that its client may be away is over too.
+    std::fs::write(&clock, "88200000").unwrap();
+    assert_eq!(client.ended(&waits).await["error"]["data"]["code"], "input_timed_out");
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), written, "it was stopped");
+}
