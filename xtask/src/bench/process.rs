@@ -106,7 +106,9 @@ impl Programs {
     /// The disk's own rates, on the servers' core.
     pub(super) fn disk(&self, seconds: f64, group: u32) -> Result<Value> {
         let folder = self.folder.join("disk");
-        fs::create_dir_all(&folder)?;
+        // The database of the round before: a growing file would be another measurement.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).context("a folder for the disk's database")?;
         let mut command = self.cores.on_server(&self.peers);
         command.args(["disk", "--seconds", &seconds.to_string(), "--group", &group.to_string(), "--folder"]);
         json_of(command.arg(folder))
