@@ -184,52 +184,28 @@ fn accepted() -> Response<Body> {
 
 /// Typed parameters for the methods that are called often; the rest through rmcp's own parser.
 fn parse(method: &str, params: Option<&RawValue>, body: &[u8]) -> Result<Parsed, Fault> {
-    fn typed<'a, P: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<P, Fault> {
-        serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|e| {
-            Fault::invalid(
-                "params_invalid",
-                format!("The params of {method} do not have the shape that MCP gives them: {e}"),
-            )
-        })
+    /// Reads `$params`, takes its metadata out, and keeps what `Mcp-Name` mirrors.
+    macro_rules! typed {
+        ($params:ty, $request:ident, $name:ident, $required:literal) => {{
+            let mut p: $params = read(method, params)?;
+            let meta = p.meta.take().unwrap_or_default();
+            let name = Some((p.$name.to_string(), $required));
+            Parsed { meta, name, request: ClientRequest::$request($request::new(p)) }
+        }};
     }
     Ok(match method {
-        "tools/call" => {
-            let mut p: CallToolRequestParams = typed(method, params)?;
-            let (meta, name) = (p.meta.take().unwrap_or_default(), p.name.to_string());
-            Parsed {
-                meta,
-                name: Some((name, true)),
-                request: ClientRequest::CallToolRequest(CallToolRequest::new(p)),
-            }
-        }
-        "tasks/get" => {
-            let mut p: GetTaskParams = typed(method, params)?;
-            let (meta, name) = (p.meta.take().unwrap_or_default(), p.task_id.clone());
-            Parsed {
-                meta,
-                name: Some((name, false)),
-                request: ClientRequest::GetTaskRequest(GetTaskRequest::new(p)),
-            }
-        }
-        "tasks/update" => {
-            let mut p: UpdateTaskParams = typed(method, params)?;
-            let (meta, name) = (p.meta.take().unwrap_or_default(), p.task_id.clone());
-            Parsed {
-                meta,
-                name: Some((name, false)),
-                request: ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(p)),
-            }
-        }
-        "tasks/cancel" => {
-            let mut p: CancelTaskParams = typed(method, params)?;
-            let (meta, name) = (p.meta.take().unwrap_or_default(), p.task_id.clone());
-            Parsed {
-                meta,
-                name: Some((name, false)),
-                request: ClientRequest::CancelTaskRequest(CancelTaskRequest::new(p)),
-            }
-        }
+        "tools/call" => typed!(CallToolRequestParams, CallToolRequest, name, true),
+        "tasks/get" => typed!(GetTaskParams, GetTaskRequest, task_id, false),
+        "tasks/update" => typed!(UpdateTaskParams, UpdateTaskRequest, task_id, false),
+        "tasks/cancel" => typed!(CancelTaskParams, CancelTaskRequest, task_id, false),
         _ => general(method, params, body)?,
+    })
+}
+
+fn read<'a, P: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<P, Fault> {
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|e| {
+        let text = format!("The params of {method} do not have the shape that MCP gives them: {e}");
+        Fault::invalid("params_invalid", text)
     })
 }
 
