@@ -1,5 +1,6 @@
 //! Every statement, in one place. In the statements over a batch, `?1` is a JSON array of rows and
-//! `?2` the arena that they point into (see `rows.rs`).
+//! `?2` the arena that they point into (see `rows.rs`). A row is read some thirty times, so it is made binary
+//! once: as text it would be made anew and parsed anew each time.
 
 /// Rows of tasks with their questions, as `rows::task` reads them; the tail says which.
 macro_rules! select_tasks {
@@ -49,7 +50,9 @@ pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks WHERE outcome IS
 pub(super) const TOMBSTONE: &str =
     "SELECT id, principal, status, reason, expired_at FROM tombstones WHERE id = ?1";
 
-pub(super) const INSERT_TASKS: &str = "INSERT INTO tasks (id, principal, tool, plugin, digest, created_at,
+pub(super) const INSERT_TASKS: &str =
+    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
+ INSERT INTO tasks (id, principal, tool, plugin, digest, created_at,
     idem_key, idem_arguments, status, status_message, updated_at, ttl, poll_interval, active_left, absence,
     holder, fence, cancel_requested, input_deadline, resume_on_timeout, revealed, questions, expires_at,
     due_at, outcome)
@@ -61,11 +64,13 @@ pub(super) const INSERT_TASKS: &str = "INSERT INTO tasks (id, principal, tool, p
     value ->> 23, substr(?2, value ->> 24, value ->> 25), value ->> 26, value ->> 27, value ->> 28,
     value ->> 29, value ->> 30, value ->> 31, value ->> 32, value ->> 33,
     substr(?2, value ->> 34, value ->> 35)
- FROM json_each(?1)";
+ FROM r";
 
 /// Terminal is final and the fence holds here once more, whatever a change has computed: rows that
 /// do not match are not counted, and the batch fails.
-pub(super) const UPDATE_TASKS: &str = "UPDATE tasks SET
+pub(super) const UPDATE_TASKS: &str =
+    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
+ UPDATE tasks SET
     status = CAST(substr(?2, value ->> 3, value ->> 4) AS TEXT),
     status_message = substr(?2, value ->> 5, value ->> 6), updated_at = value ->> 7, ttl = value ->> 8,
     poll_interval = value ->> 9, active_left = value ->> 10, absence = value ->> 11,
@@ -73,20 +78,23 @@ pub(super) const UPDATE_TASKS: &str = "UPDATE tasks SET
     input_deadline = value ->> 16, resume_on_timeout = value ->> 17, revealed = value ->> 18,
     questions = value ->> 19, expires_at = value ->> 20, due_at = value ->> 21,
     outcome = substr(?2, value ->> 22, value ->> 23)
- FROM json_each(?1)
+ FROM r
  WHERE tasks.id = substr(?2, value ->> 0, value ->> 1) AND tasks.fence = value ->> 2
     AND (tasks.outcome IS NULL OR tasks.outcome = substr(?2, value ->> 22, value ->> 23))";
 
 pub(super) const INSERT_QUESTIONS: &str =
-    "INSERT INTO questions (task, position, round, kind, key, request, answer)
+    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
+ INSERT INTO questions (task, position, round, kind, key, request, answer)
  SELECT substr(?2, value ->> 0, value ->> 1), value ->> 2, value ->> 3,
     CAST(substr(?2, value ->> 4, value ->> 5) AS TEXT), substr(?2, value ->> 6, value ->> 7),
     substr(?2, value ->> 8, value ->> 9), substr(?2, value ->> 10, value ->> 11)
- FROM json_each(?1)";
+ FROM r";
 
 /// An answer is written once.
-pub(super) const ANSWER_QUESTIONS: &str = "UPDATE questions SET answer = substr(?2, value ->> 3, value ->> 4)
- FROM json_each(?1)
+pub(super) const ANSWER_QUESTIONS: &str =
+    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
+ UPDATE questions SET answer = substr(?2, value ->> 3, value ->> 4)
+ FROM r
  WHERE questions.task = substr(?2, value ->> 0, value ->> 1) AND questions.position = value ->> 2
     AND questions.answer IS NULL";
 
