@@ -163,7 +163,7 @@ fn show(task: &Task, out: Out) -> Result<Exit, Failure> {
         value["pollIntervalMs"] = json!(task.poll_interval.0);
         value["inputDeadline"] = json!(task.input_deadline.map(UnixMillis::rfc3339));
         value["inputRequests"] = open_questions(task)
-            .map(|q| (q.key.clone(), q.request.clone()))
+            .map(|q| (q.key.clone(), (*q.request).clone()))
             .collect::<serde_json::Map<_, _>>()
             .into();
         match &task.end {

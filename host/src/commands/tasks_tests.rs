@@ -9,7 +9,7 @@ use crate::{
 fn form(key: &str) -> Question {
     let request = json!({"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema":
         {"type": "object", "properties": {"confirm": {"type": "boolean"}}, "required": ["confirm"]}}});
-    Question { key: key.into(), round: 0, kind: QuestionKind::Form, request, answer: None }
+    Question { key: key.into(), round: 0, kind: QuestionKind::Form, request: request.into(), answer: None }
 }
 
 fn answer(accept: Option<&str>, key: Option<&str>) -> Answer {

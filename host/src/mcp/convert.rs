@@ -3,10 +3,11 @@
 use rmcp::{
     ErrorData,
     model::{
-        CacheScope, ClientCapabilities, DetailedTask, ErrorCode, InputRequests, ListToolsResult,
-        Task as WireTask, TaskPayload, TaskStatus,
+        CacheScope, ClientCapabilities, DetailedTask, ErrorCode, InputRequest, InputRequests,
+        ListToolsResult, Task as WireTask, TaskPayload, TaskStatus,
     },
 };
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -100,7 +101,7 @@ fn open_requests(questions: Vec<crate::store::Question>) -> Result<InputRequests
     questions
         .into_iter()
         .filter(|question| question.answer.is_none())
-        .map(|question| match serde_json::from_value(question.request) {
+        .map(|question| match InputRequest::deserialize(&*question.request) {
             Ok(request) => Ok((question.key, request)),
             Err(e) => Err(Fault::internal("host_failure", format!("A stored question cannot be read: {e}"))),
         })

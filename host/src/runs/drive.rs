@@ -238,7 +238,7 @@ impl Driver {
             key: asked.key,
             round,
             kind: asked.kind,
-            request: asked.request,
+            request: Arc::new(asked.request),
             answer: None,
         });
         self.pause();

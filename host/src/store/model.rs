@@ -1,5 +1,7 @@
 //! What the rows hold. Plain data; the moves of a task are in `tasks/machine.rs`.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -75,7 +77,8 @@ pub struct Question {
     /// Its kind.
     pub kind: QuestionKind,
     /// The MCP request as the client sees it: `{"method": …, "params": …}`.
-    pub request: Value,
+    /// Never changes once put; shared, because a task is copied on its way through the state machine.
+    pub request: Arc<Value>,
     /// The answer, once there is one.
     pub answer: Option<Answer>,
 }

@@ -158,7 +158,7 @@ mod tests {
             key: "k".into(),
             round: 0,
             kind,
-            request: json!({"method": "m", "params": params}),
+            request: std::sync::Arc::new(json!({"method": "m", "params": params})),
             answer: None,
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 
-use super::{Event, Tasks, answers, faults, machine};
+use super::{Event, Tasks, answers, faults, machine, registry::Open};
 use crate::{
     base::{Fault, Millis, Principal, TaskId},
     config::TaskRules,
@@ -46,15 +46,23 @@ impl Tasks {
         responses: BTreeMap<String, Value>,
     ) -> Result<(), Fault> {
         let id = parse(id)?;
-        let task = self.find(principal, id).await?;
+        // What this process runs it knows; the write looks again at what others may have changed.
+        let open = match self.inner.registry.open(id) {
+            Some(open) if sees(principal, &open.principal) => open,
+            Some(_) => return Err(faults::unknown()),
+            None => Open::of(&self.find(principal, id).await?),
+        };
         // Questions never change once put, so what fits now fits when it is written.
-        let asked: Vec<(Question, Value)> =
-            task.pending().filter_map(|q| responses.get(&q.key).map(|r| (q.clone(), r.clone()))).collect();
+        let asked: Vec<(Question, Value)> = open
+            .questions
+            .into_iter()
+            .filter_map(|q| responses.get(&q.key).cloned().map(|response| (q, response)))
+            .collect();
         if asked.is_empty() {
             return Ok(());
         }
         let answers = checked(asked).await?;
-        let poll_interval = self.inner.rhythm.working(&task.tool);
+        let poll_interval = self.inner.rhythm.working(&open.tool);
         match self.inner.apply(id, Event::Answers { answers, poll_interval }).await? {
             Updated::Done(_) | Updated::Refused(Refused::Ended | Refused::Unchanged, _) => Ok(()),
             Updated::Refused(Refused::Answers(reasons), _) => Err(faults::answers_invalid(reasons)),
@@ -124,9 +132,8 @@ impl Tasks {
 
     /// The row, where `principal` may see it and its time is not over.
     async fn find(&self, principal: &Principal, id: TaskId) -> Result<Task, Fault> {
-        let sees = |owner: &Principal| owner == principal || principal.is_operator();
         if let Some(task) = self.inner.store.get(id).await? {
-            if !sees(&task.principal) {
+            if !sees(principal, &task.principal) {
                 return Err(faults::unknown());
             }
             if task.is_over(self.inner.clock.now()) {
@@ -135,12 +142,17 @@ impl Tasks {
             return Ok(task);
         }
         match self.inner.store.tombstone(id).await? {
-            Some(t) if sees(&t.principal) => {
+            Some(t) if sees(principal, &t.principal) => {
                 Err(faults::expired(t.status, t.reason.as_deref(), t.expired_at))
             }
             _ => Err(faults::unknown()),
         }
     }
+}
+
+/// Its own tasks, or every task for the operator.
+fn sees(principal: &Principal, owner: &Principal) -> bool {
+    owner == principal || principal.is_operator()
 }
 
 fn parse(id: &str) -> Result<TaskId, Fault> {

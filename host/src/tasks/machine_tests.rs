@@ -46,7 +46,13 @@ fn born() -> Task {
 }
 
 fn question(key: &str) -> Question {
-    Question { key: key.into(), round: 99, kind: QuestionKind::Form, request: json!({}), answer: None }
+    Question {
+        key: key.into(),
+        round: 99,
+        kind: QuestionKind::Form,
+        request: std::sync::Arc::default(),
+        answer: None,
+    }
 }
 
 /// Keys that collide with those that the machine makes.

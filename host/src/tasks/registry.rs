@@ -9,9 +9,9 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{Held, Signal};
 use crate::{
-    base::{Millis, TaskId},
+    base::{Millis, Principal, TaskId},
     config::TaskRules,
-    store::{End, Status, Task},
+    store::{End, Question, Status, Task},
 };
 
 /// All of them. Its lock is held for a few look-ups, never across an await.
@@ -22,10 +22,29 @@ pub(super) struct Registry {
     dirty: Mutex<HashSet<TaskId>>,
 }
 
+/// What a live task of this process asks, so that an answer to it needs no look into the database first.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub(super) principal: Principal,
+    pub(super) tool: String,
+    pub(super) questions: Vec<Question>,
+}
+
+impl Open {
+    pub(super) fn of(task: &Task) -> Self {
+        Self {
+            principal: task.principal.clone(),
+            tool: task.tool.clone(),
+            questions: task.pending().cloned().collect(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
+    /// As last seen.
+    open: Open,
     signals: mpsc::Sender<Signal>,
-    tool: String,
     fence: u64,
     /// False until its row is committed.
     committed: bool,
@@ -60,8 +79,8 @@ impl Registry {
     pub(super) fn add(&self, task: &Task) -> Held {
         let (signals, receiver) = mpsc::channel(Self::SIGNALS);
         let entry = Entry {
+            open: Open::of(task),
             signals,
-            tool: task.tool.clone(),
             fence: task.fence,
             committed: false,
             status: task.status,
@@ -90,6 +109,7 @@ impl Registry {
     pub(super) fn note(&self, task: &Task) -> Option<Millis> {
         let mut entries = self.entries();
         let entry = entries.get_mut(&task.id)?;
+        entry.open.questions = task.pending().cloned().collect();
         if entry.status == task.status {
             return None;
         }
@@ -103,7 +123,12 @@ impl Registry {
 
     /// The tool of a live task of this process.
     pub(super) fn tool(&self, id: TaskId) -> Option<String> {
-        self.entries().get(&id).map(|e| e.tool.clone())
+        self.entries().get(&id).map(|e| e.open.tool.clone())
+    }
+
+    /// What a live, committed task of this process asks.
+    pub(super) fn open(&self, id: TaskId) -> Option<Open> {
+        self.entries().get(&id).filter(|e| e.committed).map(|e| e.open.clone())
     }
 
     /// True where `task` has a complete round whose answers its run has not got yet.
@@ -204,7 +229,7 @@ impl Registry {
                 return true;
             }
             if let Some(message) = entry.progress.take() {
-                entry.progress_due = now + interval(&entry.tool).duration();
+                entry.progress_due = now + interval(&entry.open.tool).duration();
                 due.push(Due { id: *id, fence: entry.fence, message });
             }
             false

@@ -81,7 +81,7 @@ fn form(key: &str) -> Question {
         key: key.into(),
         round: 0,
         kind: QuestionKind::Form,
-        request: json!({"method": "elicitation/create", "params": {"requestedSchema": schema}}),
+        request: Arc::new(json!({"method": "elicitation/create", "params": {"requestedSchema": schema}})),
         answer: None,
     }
 }

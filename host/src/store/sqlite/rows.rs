@@ -245,12 +245,12 @@ fn questions(lines: &str) -> Result<Vec<Question>, StoreError> {
             _ => return Err(bad()),
         };
         let key = text(unhex(next()?).ok_or_else(bad)?, "question")?;
-        let request = parse(&unhex(next()?).ok_or_else(bad)?, "question")?;
+        let request = parse::<serde_json::Value>(&unhex(next()?).ok_or_else(bad)?, "question")?;
         let answer = match next()? {
             "" => None,
             hex => Some(parse::<Answer>(&unhex(hex).ok_or_else(bad)?, "answer")?),
         };
-        found.push((position, Question { key, round, kind, request, answer }));
+        found.push((position, Question { key, round, kind, request: request.into(), answer }));
     }
     found.sort_by_key(|(position, _)| *position);
     Ok(found.into_iter().map(|(_, q)| q).collect())

@@ -41,7 +41,7 @@ fn task(n: u64) -> Task {
 
 fn question(key: &str, round: u32) -> Question {
     let request = json!({"method": "elicitation/create", "params": {"message": "line\nbreak \u{0} \"x\" ü"}});
-    Question { key: key.into(), round, kind: QuestionKind::Form, request, answer: None }
+    Question { key: key.into(), round, kind: QuestionKind::Form, request: Arc::new(request), answer: None }
 }
 
 fn asking(n: u64) -> Task {
