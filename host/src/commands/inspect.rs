@@ -210,12 +210,13 @@ fn grant_hint(import: &str) -> Option<&'static str> {
 /// The source language: as the producers section has it, else by the tools that left their names.
 /// (Rust's own entry goes when symbols are stripped; its bindings' stays.)
 fn language(anatomy: &Anatomy) -> String {
-    if let Some(named) = anatomy.producers.get("language") {
-        return named.iter().cloned().collect::<Vec<_>>().join(", ");
-    }
-    const MARKS: [(&str, &str); 6] = [
-        ("componentize-py", "Python"),
+    // An interpreter's component holds the interpreter's own languages: what built it says more.
+    const INTERPRETERS: [(&str, &str); 3] = [
         ("ComponentizeJS", "JavaScript"),
+        ("componentize-py", "Python"),
+        ("component-init-transform", "Python"),
+    ];
+    const BINDINGS: [(&str, &str); 4] = [
         ("wit-bindgen-go", "Go"),
         ("Go", "Go"),
         ("wit-bindgen-rust", "Rust"),
@@ -223,8 +224,12 @@ fn language(anatomy: &Anatomy) -> String {
         ("wit-bindgen-c", "C"),
     ];
     let left = |mark: &str| anatomy.producers.values().flatten().any(|value| value.starts_with(mark));
-    let found = MARKS.iter().find(|(mark, _)| left(mark));
-    found.map_or_else(|| "unknown".to_owned(), |(mark, language)| format!("{language} (by {mark})"))
+    let by = |marks: &[(&str, &str)]| {
+        let (mark, language) = marks.iter().find(|(mark, _)| left(mark))?;
+        Some(format!("{language} (by {mark})"))
+    };
+    let named = || Some(anatomy.producers.get("language")?.iter().cloned().collect::<Vec<_>>().join(", "));
+    by(&INTERPRETERS).or_else(named).or_else(|| by(&BINDINGS)).unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn kind(anatomy: &Anatomy) -> &'static str {
