@@ -344,6 +344,10 @@ fn coded(mut error: ErrorData) -> ErrorData {
         Fault::UNSUPPORTED_VERSION => "protocol_version_unsupported",
         _ => "host_failure",
     };
+    // rmcp's own says the method's name alone.
+    if error.code.0 == Fault::METHOD_NOT_FOUND && !error.message.starts_with("Method not found") {
+        error.message = format!("Method not found: {}", error.message).into();
+    }
     let data = error.data.get_or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(data) = data {
         data.entry("code").or_insert_with(|| code.into());

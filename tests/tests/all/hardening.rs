@@ -94,7 +94,10 @@ async fn every_error_has_a_code() {
     let host = Setup::new().start().await;
     let client = host.client();
     for method in ["ping", "resources/list", "no/such"] {
-        assert_eq!(client.request(method, json!({})).await.code(), "method_unknown", "{method}");
+        let refused = client.request(method, json!({})).await;
+        assert_eq!(refused.code(), "method_unknown", "{method}");
+        let text = format!("Method not found: {method}");
+        assert_eq!(refused.message["error"]["message"], text.as_str());
     }
     let bare = host.client_with(json!({}));
     assert_eq!(bare.get("x").await.code(), "missing_client_capability");
