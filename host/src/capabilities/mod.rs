@@ -9,6 +9,7 @@ mod env;
 mod files;
 mod http;
 mod link;
+mod nobody;
 mod poll;
 mod questions;
 mod random;
@@ -25,6 +26,7 @@ pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
 pub use files::Granted;
 pub use link::{Linked, Prepared};
+pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result};
 pub use run::{call_tool, list_tools};
 pub use state::State;

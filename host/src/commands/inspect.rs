@@ -6,7 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use wasmparser::{Encoding, KnownCustom, Parser, Payload};
 
@@ -18,11 +17,10 @@ use super::{
 };
 use crate::{
     base::{Digest, neutral_line},
-    capabilities::{Abort, Asked, Caller, Granted, Linked, Setup, list_tools, wit_call, wit_types},
+    capabilities::{Abort, Granted, Linked, Nobody, Setup, list_tools, wit_types},
     config::{CatalogConfig, HostLimits, Limits},
     engine::Engine,
     plugins::Validator,
-    store::{Answer, QuestionKind},
 };
 
 /// Options of `layby inspect`.
@@ -133,7 +131,7 @@ async fn tools(digest: Digest, bytes: &[u8]) -> Result<Vec<wit_types::Tool>, Ref
     let setup = Setup {
         limits: Limits::default(),
         grants: Arc::new(Granted::default()),
-        caller: Arc::new(Inert),
+        caller: Arc::new(Nobody(|message: &str| tracing::info!("the plugin says: {message}"))),
         seed: [0; 32],
         fuel_slice: HostLimits::default().fuel_slice,
         meter: Arc::default(),
@@ -171,26 +169,6 @@ fn problems(tool: &wit_types::Tool) -> Vec<Refused> {
         }
     }
     problems
-}
-
-/// Answers nothing: `list-tools` has nobody to talk to.
-struct Inert;
-
-impl Caller for Inert {
-    fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
-    fn cancelled(&self) -> bool {
-        false
-    }
-    fn supports(&self, _: QuestionKind) -> bool {
-        false
-    }
-    fn request_input(&self, _: Vec<Asked>) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
-        Box::pin(async { Err(wit_call::InputError::Unsupported) })
-    }
-    fn changed(&self, _: wit_call::Change) {}
-    fn log(&self, _: wit_call::LogLevel, message: &str) {
-        tracing::info!("the plugin says: {message}");
-    }
 }
 
 /// What an import lets a guest do, and the grant that makes it work. Imports alone grant nothing.

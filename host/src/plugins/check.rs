@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use futures::future::BoxFuture;
 use tokio::{runtime::Handle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -20,10 +19,10 @@ use super::{
 };
 use crate::{
     base::Digest,
-    capabilities::{Abort, Asked, Caller, Granted, Linked, Prepared, Setup, list_tools, wit_call},
+    capabilities::{Abort, Granted, Linked, Nobody, Prepared, Setup, list_tools},
     config::{Config, Grants, Limits, Policy, load_policy},
     engine::Engine,
-    store::{Answer, PluginRow, QuestionKind},
+    store::PluginRow,
 };
 
 /// Longest line of a listing plugin's log, in characters.
@@ -219,10 +218,13 @@ impl Checker {
             active_time: bounds.list_time,
             ..Limits::default()
         };
+        let plugin = name.to_owned();
         let setup = Setup {
             limits,
             grants: Arc::new(Granted::default()),
-            caller: Arc::new(Nobody { plugin: name.to_owned() }),
+            caller: Arc::new(Nobody(move |message: &str| {
+                tracing::debug!(plugin = %plugin, "while listing: {}", neutral(message, LOG_LINE));
+            })),
             seed: digest.0,
             fuel_slice: self.config.host.fuel_slice,
             meter: Arc::default(),
@@ -267,31 +269,4 @@ fn forbidden(config: &Config) -> Vec<PathBuf> {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// The caller that a listing plugin finds: nobody. Its log goes to the operator's, at debug level.
-struct Nobody {
-    plugin: String,
-}
-
-impl Caller for Nobody {
-    fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
-
-    fn cancelled(&self) -> bool {
-        false
-    }
-
-    fn supports(&self, _: QuestionKind) -> bool {
-        false
-    }
-
-    fn request_input(&self, _: Vec<Asked>) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
-        Box::pin(std::future::ready(Err(wit_call::InputError::Unsupported)))
-    }
-
-    fn changed(&self, _: wit_call::Change) {}
-
-    fn log(&self, _: wit_call::LogLevel, message: &str) {
-        tracing::debug!(plugin = %self.plugin, "while listing: {}", neutral(message, LOG_LINE));
-    }
 }

@@ -245,11 +245,6 @@ impl Runs {
             runtime.shutdown_background();
         }
     }
-
-    /// Runs and queued admissions now, for `/ready` and tests.
-    pub fn active(&self) -> usize {
-        self.drivers.len()
-    }
 }
 
 /// Polls once with a waker that does nothing; true where the future has ended. The runtime that

@@ -1,0 +1,31 @@
+//! The caller of a plugin that only lists its tools: there is nobody to ask, and nothing to cancel.
+
+use futures::future::BoxFuture;
+
+use super::{Asked, Caller, wit_call};
+use crate::store::{Answer, QuestionKind};
+
+/// Answers nothing; what the plugin logs goes to the function.
+pub struct Nobody<F>(pub F);
+
+impl<F: Fn(&str) + Send + Sync + 'static> Caller for Nobody<F> {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    fn supports(&self, _: QuestionKind) -> bool {
+        false
+    }
+
+    fn request_input(&self, _: Vec<Asked>) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
+        Box::pin(std::future::ready(Err(wit_call::InputError::Unsupported)))
+    }
+
+    fn changed(&self, _: wit_call::Change) {}
+
+    fn log(&self, _: wit_call::LogLevel, message: &str) {
+        (self.0)(message);
+    }
+}
