@@ -1,9 +1,6 @@
 //! Calls that are answered at once.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -13,7 +10,7 @@ use super::{
     Load,
     http::{Connection, Endpoint},
     mcp,
-    stats::{Latencies, number, processor_time},
+    stats::{Latencies, Window},
 };
 
 /// Options.
@@ -82,25 +79,16 @@ async fn closed_loop(
         let connection = Connection::open(endpoint).await?;
         workers.spawn(worker(connection, request.clone(), expected.clone(), begin, end));
     }
-    tokio::time::sleep_until(begin.into()).await;
-    let used_before = load.pid.map(processor_time).transpose()?;
-    let started = Instant::now();
-    tokio::time::sleep_until(end.into()).await;
-    let used = load.pid.map(processor_time).transpose()?;
-    let seconds = started.elapsed().as_secs_f64();
+    let window = Window::watch(load.pid, begin, end).await?;
     let mut all = Latencies::default();
     while let Some(done) = workers.join_next().await {
         all.merge(done??);
     }
     ensure!(all.count() > 0, "no request was answered in time");
-    let cpu = used.zip(used_before).map(|(after, before)| per_request(after - before, all.count()));
-    let mut summary = all.summary(seconds);
+    let cpu = window.cpu_us(all.count());
+    let mut summary = all.summary(window.seconds);
     summary["cpu_us"] = json!(cpu);
     Ok(summary)
-}
-
-pub(super) fn per_request(used: Duration, count: usize) -> f64 {
-    used.as_secs_f64() * 1e6 / number(count)
 }
 
 async fn worker(

@@ -12,10 +12,9 @@ use tokio::task::JoinSet;
 use super::{
     Load,
     http::{Connection, Endpoint},
-    inline::per_request,
     mcp,
     promote::{Asking, completed},
-    stats::{Latencies, processor_time},
+    stats::{Latencies, Window},
 };
 
 /// Options.
@@ -51,19 +50,14 @@ pub(super) async fn run(args: Args) -> Result<Value> {
         let pace = step.map(|step| (Instant::now() + step * number, step * connections));
         workers.spawn(worker(connection, requests, pace, begin, end));
     }
-    tokio::time::sleep_until(begin.into()).await;
-    let used_before = load.pid.map(processor_time).transpose()?;
-    let started = Instant::now();
-    tokio::time::sleep_until(end.into()).await;
-    let used = load.pid.map(processor_time).transpose()?;
-    let seconds = started.elapsed().as_secs_f64();
+    let window = Window::watch(load.pid, begin, end).await?;
     let mut all = Latencies::default();
     while let Some(done) = workers.join_next().await {
         all.merge(done??);
     }
     ensure!(all.count() > 0, "no poll was answered in time");
-    let cpu = used.zip(used_before).map(|(after, before)| per_request(after - before, all.count()));
-    let mut summary = all.summary(seconds);
+    let cpu = window.cpu_us(all.count());
+    let mut summary = all.summary(window.seconds);
     summary["cpu_us"] = json!(cpu);
     Ok(summary)
 }

@@ -12,9 +12,8 @@ use tokio::task::JoinSet;
 use super::{
     Load,
     http::{Connection, Endpoint},
-    inline::per_request,
     mcp,
-    stats::{Latencies, processor_time},
+    stats::{Latencies, Window},
 };
 
 /// One in so many tasks is polled until it has completed.
@@ -86,12 +85,7 @@ pub(super) async fn run(args: Args) -> Result<Value> {
         let connection = Connection::open(&endpoint).await?;
         workers.spawn(worker(connection, endpoint.clone(), call.clone(), args.asking.clone(), begin, end));
     }
-    tokio::time::sleep_until(begin.into()).await;
-    let used_before = load.pid.map(processor_time).transpose()?;
-    let started = Instant::now();
-    tokio::time::sleep_until(end.into()).await;
-    let used = load.pid.map(processor_time).transpose()?;
-    let seconds = started.elapsed().as_secs_f64();
+    let window = Window::watch(load.pid, begin, end).await?;
     let mut all = Done::default();
     while let Some(done) = workers.join_next().await {
         let done = done??;
@@ -104,11 +98,11 @@ pub(super) async fn run(args: Args) -> Result<Value> {
     for task in &all.sample {
         completed(&endpoint, task).await?;
     }
-    let cpu = used.zip(used_before).map(|(after, before)| per_request(after - before, all.pairs.count()));
-    let mut summary = all.pairs.summary(seconds);
+    let cpu = window.cpu_us(all.pairs.count());
+    let mut summary = all.pairs.summary(window.seconds);
     summary["cpu_us"] = json!(cpu);
-    summary["call"] = all.calls.summary(seconds);
-    summary["answer"] = all.answers.summary(seconds);
+    summary["call"] = all.calls.summary(window.seconds);
+    summary["answer"] = all.answers.summary(window.seconds);
     summary["seen_completed"] = json!(all.sample.len());
     Ok(summary)
 }

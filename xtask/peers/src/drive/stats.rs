@@ -1,9 +1,36 @@
 //! What was measured.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+
+/// What passed while the server was measured.
+pub(super) struct Window {
+    pub(super) seconds: f64,
+    used: Option<Duration>,
+}
+
+impl Window {
+    /// Waits for `begin`, then for `end`; `pid` is the server's process, where it is known.
+    pub(super) async fn watch(pid: Option<u32>, begin: Instant, end: Instant) -> Result<Self> {
+        tokio::time::sleep_until(begin.into()).await;
+        let before = pid.map(processor_time).transpose()?;
+        let started = Instant::now();
+        tokio::time::sleep_until(end.into()).await;
+        let after = pid.map(processor_time).transpose()?;
+        let used = after.zip(before).map(|(after, before)| after - before);
+        Ok(Self { seconds: started.elapsed().as_secs_f64(), used })
+    }
+
+    /// The server's processor time for each of `count` requests, in microseconds.
+    pub(super) fn cpu_us(&self, count: usize) -> Option<f64> {
+        self.used.map(|used| used.as_secs_f64() * 1e6 / number(count))
+    }
+}
 
 /// Latencies of one kind of request.
 #[derive(Default)]
@@ -50,7 +77,7 @@ pub(super) fn number(count: usize) -> f64 {
 }
 
 /// Processor time of a process so far, in user and kernel mode.
-pub(super) fn processor_time(pid: u32) -> Result<Duration> {
+fn processor_time(pid: u32) -> Result<Duration> {
     let stat =
         fs::read_to_string(format!("/proc/{pid}/stat")).with_context(|| format!("no process {pid}"))?;
     // The program's name may have spaces; it ends at the last parenthesis.
