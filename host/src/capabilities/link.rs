@@ -2,21 +2,53 @@
 //! a run must see by its own rules is put over wasmtime's: clocks, polls, randomness, standard streams,
 //! environment, exit, and the parts of the file system that open something or outlive a call.
 
-use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings as p2;
 
-use super::{State, bindings::PluginPre, call, env, files, http, poll, stdio};
+use super::{
+    State,
+    bindings::{completions, exports::layby::plugin as own, prompts, resources},
+    call, env, files, http, poll, stdio,
+};
 use crate::engine::Engine;
 
+/// The package whose interfaces a plugin exports.
+const PACKAGE: &str = "layby:plugin/";
+/// Its version that this host calls.
+const VERSION: &str = "0.1.0";
 /// The interface that every plugin exports.
 const TOOLS: &str = "layby:plugin/tools@0.1.0";
-/// Its name without the version.
-const TOOLS_ANY: &str = "layby:plugin/tools";
 
 /// A component that is linked and type-checked, ready to instantiate.
 #[derive(Clone)]
 pub struct Prepared {
-    pub(super) pre: PluginPre<State>,
+    pub(super) pre: InstancePre<State>,
+    pub(super) tools: own::tools::GuestIndices,
+    pub(super) prompts: Option<prompts::exports::layby::plugin::prompts::GuestIndices>,
+    pub(super) resources: Option<resources::exports::layby::plugin::resources::GuestIndices>,
+    pub(super) completions: Option<completions::exports::layby::plugin::completions::GuestIndices>,
+}
+
+/// What a component exports beside `tools`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exports {
+    /// `prompts`.
+    pub prompts: bool,
+    /// `resources`.
+    pub resources: bool,
+    /// `completions`.
+    pub completions: bool,
+}
+
+impl Prepared {
+    /// Which optional interfaces it has.
+    pub fn exports(&self) -> Exports {
+        Exports {
+            prompts: self.prompts.is_some(),
+            resources: self.resources.is_some(),
+            completions: self.completions.is_some(),
+        }
+    }
 }
 
 /// The linker with every capability; made once per engine.
@@ -44,29 +76,59 @@ impl Linked {
             .linker
             .instantiate_pre(component)
             .map_err(|e| anyhow::anyhow!("it imports something that this host does not have: {e:#}"))?;
-        self.check_exports(component)?;
-        let pre = PluginPre::new(pre).map_err(|e| {
-            anyhow::anyhow!("its export `{TOOLS}` is not the interface that this host calls: {e:#}")
-        })?;
-        Ok(Prepared { pre })
+        let has = self.exported(component)?;
+        let wrong = |name: &str, e: &wasmtime::Error| {
+            anyhow::anyhow!(
+                "its export `{PACKAGE}{name}@{VERSION}` is not the interface that this host calls: {e:#}"
+            )
+        };
+        Ok(Prepared {
+            tools: own::tools::GuestIndices::new(&pre).map_err(|e| wrong("tools", &e))?,
+            prompts: has
+                .prompts
+                .then(|| prompts::exports::layby::plugin::prompts::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|e| wrong("prompts", &e))?,
+            resources: has
+                .resources
+                .then(|| resources::exports::layby::plugin::resources::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|e| wrong("resources", &e))?,
+            completions: has
+                .completions
+                .then(|| completions::exports::layby::plugin::completions::GuestIndices::new(&pre))
+                .transpose()
+                .map_err(|e| wrong("completions", &e))?,
+            pre,
+        })
     }
 
-    fn check_exports(&self, component: &Component) -> anyhow::Result<()> {
-        let engine = self.linker.engine();
-        if component.get_export_index(None, TOOLS).is_some() {
-            return Ok(());
-        }
+    /// Which of the package's interfaces `component` exports. One of another version is refused, so that
+    /// a plugin never serves without what its author gave it.
+    fn exported(&self, component: &Component) -> anyhow::Result<Exports> {
         let kind = component.component_type();
-        let names: Vec<&str> = kind.exports(engine).map(|(name, _)| name).collect();
-        if let Some(other) = names.iter().find(|n| n.split('@').next() == Some(TOOLS_ANY)) {
+        let names: Vec<&str> = kind.exports(self.linker.engine()).map(|(name, _)| name).collect();
+        let ours =
+            |name: &str| names.iter().any(|n| n.strip_prefix(PACKAGE) == Some(&format!("{name}@{VERSION}")));
+        let other = names
+            .iter()
+            .find(|n| n.strip_prefix(PACKAGE).is_some_and(|n| !n.ends_with(&format!("@{VERSION}"))));
+        if let Some(other) = other {
             anyhow::bail!(
-                "it exports `{other}`, and this host calls `{TOOLS}`; build it with this version's WIT"
+                "it exports `{other}`, and this host calls version {VERSION}; build it with this version's WIT"
             );
         }
-        let has = if names.is_empty() { "nothing".into() } else { names.join("`, `") };
-        anyhow::bail!(
-            "it does not export `{TOOLS}` (it exports `{has}`); build it for the world `plugin` of package `layby:plugin`"
-        )
+        if !ours("tools") {
+            let has = if names.is_empty() { "nothing".into() } else { names.join("`, `") };
+            anyhow::bail!(
+                "it does not export `{TOOLS}` (it exports `{has}`); build it for the world `plugin` of package `layby:plugin`"
+            )
+        }
+        Ok(Exports {
+            prompts: ours("prompts"),
+            resources: ours("resources"),
+            completions: ours("completions"),
+        })
     }
 }
 

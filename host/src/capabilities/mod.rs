@@ -25,10 +25,10 @@ use futures::future::BoxFuture;
 pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
 pub use files::Granted;
-pub use link::{Linked, Prepared};
+pub use link::{Exports, Linked, Prepared};
 pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result};
-pub use run::{call_tool, list_tools};
+pub use run::{call, list};
 pub use state::State;
 
 use crate::{
@@ -45,6 +45,48 @@ pub mod bindings {
         imports: { default: async | trappable },
         exports: { default: async },
     });
+
+    /// The optional interface `prompts`.
+    pub mod prompts {
+        wasmtime::component::bindgen!({
+            path: "../wit",
+            world: "plugin-prompts",
+            imports: { default: async | trappable },
+            exports: { default: async },
+            with: {
+                "layby:plugin/types": super::layby::plugin::types,
+                "layby:plugin/call": super::layby::plugin::call,
+            },
+        });
+    }
+
+    /// The optional interface `resources`.
+    pub mod resources {
+        wasmtime::component::bindgen!({
+            path: "../wit",
+            world: "plugin-resources",
+            imports: { default: async | trappable },
+            exports: { default: async },
+            with: {
+                "layby:plugin/types": super::layby::plugin::types,
+                "layby:plugin/call": super::layby::plugin::call,
+            },
+        });
+    }
+
+    /// The optional interface `completions`.
+    pub mod completions {
+        wasmtime::component::bindgen!({
+            path: "../wit",
+            world: "plugin-completions",
+            imports: { default: async | trappable },
+            exports: { default: async },
+            with: {
+                "layby:plugin/types": super::layby::plugin::types,
+                "layby:plugin/call": super::layby::plugin::call,
+            },
+        });
+    }
 }
 
 /// The host's side of `layby:plugin/call`: what a run's driver (or an inert stand-in while
@@ -90,6 +132,67 @@ pub struct Setup {
     pub fuel_slice: u64,
     /// Always holds the bytes of all linear memories that the instance has now.
     pub meter: Arc<std::sync::atomic::AtomicU64>,
+}
+
+/// What an instance is made for.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// `call-tool`, by the plugin's own name.
+    Tool {
+        /// The plugin's own name for it.
+        name: String,
+        /// The arguments, as JSON.
+        arguments: String,
+    },
+    /// `get-prompt`, by the plugin's own name.
+    Prompt {
+        /// The plugin's own name for it.
+        name: String,
+        /// Pairs of name and value.
+        arguments: Vec<(String, String)>,
+    },
+    /// `read-resource`.
+    Resource {
+        /// Its URI.
+        uri: String,
+    },
+    /// `complete`.
+    Completion {
+        /// What is completed.
+        reference: wit_types::CompletionReference,
+        /// The argument's name.
+        argument: String,
+        /// What stands there so far.
+        value: String,
+        /// The arguments that are settled already.
+        context: Vec<(String, String)>,
+    },
+}
+
+/// A guest's own answer to a [`Request`], of the same case.
+#[derive(Clone, Debug)]
+pub enum Response {
+    /// A tool's.
+    Tool(Result<wit_types::ToolResult, wit_types::ToolError>),
+    /// A prompt's.
+    Prompt(Result<wit_types::PromptResult, wit_types::RequestError>),
+    /// A resource's contents.
+    Resource(Result<Vec<wit_types::EmbeddedResource>, wit_types::RequestError>),
+    /// A completion's.
+    Completion(Result<wit_types::Completion, wit_types::RequestError>),
+}
+
+/// Everything that a plugin says it has; empty where it does not export the interface.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// `list-tools`.
+    pub tools: Vec<wit_types::Tool>,
+    /// `list-prompts`.
+    pub prompts: Vec<wit_types::Prompt>,
+    /// `list-resources`.
+    pub resources: Vec<wit_types::ResourceInfo>,
+    /// `list-templates`.
+    pub templates: Vec<wit_types::ResourceTemplate>,
 }
 
 /// Why an instance ended without the guest's own answer.

@@ -5,11 +5,10 @@ use std::time::Instant;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::{
-    Abort, Prepared, Setup, State, Used,
-    bindings::Plugin,
+    Abort, Listing, Prepared, Request, Response, Setup, State, Used,
     state::Ended,
     stdio,
-    wit_types::{self, Content, ToolError, ToolResult},
+    wit_types::{self, Content, EmbeddedResource, RequestError, ToolError, ToolResult},
 };
 use crate::engine::Refusal;
 
@@ -20,27 +19,15 @@ const HOST_CALL_SLACK: usize = 1 << 20;
 /// What wasmtime says where a guest hands over more; its error type is private.
 const HANDED_OVER_TOO_MUCH: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// Instantiates and calls `call-tool`; one future from start to end, which may be polled on any
+/// Instantiates and calls what `request` names; one future from start to end, which may be polled on any
 /// runtime, and which stops the guest when dropped. `active-time` is the driver's to bound.
-pub async fn call_tool(
-    prepared: &Prepared,
-    setup: Setup,
-    tool: &str,
-    arguments: &str,
-) -> (Result<Result<ToolResult, ToolError>, Abort>, Used) {
+pub async fn call(prepared: &Prepared, setup: Setup, request: Request) -> (Result<Response, Abort>, Used) {
     let started = Instant::now();
     let mut store = match store(prepared, setup) {
         Ok(store) => store,
         Err(abort) => return (Err(abort), Used::default()),
     };
-    // The bindings take the alias `json` as `&String`.
-    let arguments = arguments.to_owned();
-    let answer = async {
-        let plugin = instance(prepared, &mut store).await?;
-        plugin.layby_plugin_tools().call_call_tool(&mut store, tool, &arguments).await
-    }
-    .await;
-    let outcome = match answer {
+    let outcome = match answer(prepared, &mut store, request).await {
         Ok(answer) => weighed(answer, &store),
         Err(error) => Err(abort(&error, &store)),
     };
@@ -48,25 +35,68 @@ pub async fn call_tool(
     (outcome, used)
 }
 
-/// Instantiates and calls `list-tools`, with an inert caller.
-pub async fn list_tools(prepared: &Prepared, setup: Setup) -> Result<Vec<wit_types::Tool>, Abort> {
+async fn answer(
+    prepared: &Prepared,
+    store: &mut Store<State>,
+    request: Request,
+) -> wasmtime::Result<Response> {
+    let instance = prepared.pre.instantiate_async(&mut *store).await?;
+    let lacks = |name: &str| wasmtime::Error::msg(format!("the component does not export `{name}`"));
+    Ok(match request {
+        Request::Tool { name, arguments } => {
+            let tools = prepared.tools.load(&mut *store, &instance)?;
+            Response::Tool(tools.call_call_tool(&mut *store, &name, &arguments).await?)
+        }
+        Request::Prompt { name, arguments } => {
+            let prompts =
+                prepared.prompts.as_ref().ok_or_else(|| lacks("prompts"))?.load(&mut *store, &instance)?;
+            Response::Prompt(prompts.call_get_prompt(&mut *store, &name, &arguments).await?)
+        }
+        Request::Resource { uri } => {
+            let indices = prepared.resources.as_ref().ok_or_else(|| lacks("resources"))?;
+            let resources = indices.load(&mut *store, &instance)?;
+            Response::Resource(resources.call_read_resource(&mut *store, &uri).await?)
+        }
+        Request::Completion { reference, argument, value, context } => {
+            let indices = prepared.completions.as_ref().ok_or_else(|| lacks("completions"))?;
+            let completions = indices.load(&mut *store, &instance)?;
+            let answer =
+                completions.call_complete(&mut *store, &reference, &argument, &value, &context).await?;
+            Response::Completion(answer)
+        }
+    })
+}
+
+/// Instantiates once, and calls every `list-…` that the component exports.
+pub async fn list(prepared: &Prepared, setup: Setup) -> Result<Listing, Abort> {
     let started = Instant::now();
     let mut store = store(prepared, setup)?;
-    let answer = async {
-        let plugin = instance(prepared, &mut store).await?;
-        plugin.layby_plugin_tools().call_list_tools(&mut store).await
-    }
-    .await;
-    let outcome = answer.map_err(|error| abort(&error, &store));
+    let outcome = listing(prepared, &mut store).await.map_err(|error| abort(&error, &store));
     finish(&store, started);
     outcome
+}
+
+async fn listing(prepared: &Prepared, store: &mut Store<State>) -> wasmtime::Result<Listing> {
+    let instance = prepared.pre.instantiate_async(&mut *store).await?;
+    let tools = prepared.tools.load(&mut *store, &instance)?;
+    let mut listing = Listing { tools: tools.call_list_tools(&mut *store).await?, ..Listing::default() };
+    if let Some(prompts) = &prepared.prompts {
+        let prompts = prompts.load(&mut *store, &instance)?;
+        listing.prompts = prompts.call_list_prompts(&mut *store).await?;
+    }
+    if let Some(resources) = &prepared.resources {
+        let resources = resources.load(&mut *store, &instance)?;
+        listing.resources = resources.call_list_resources(&mut *store).await?;
+        listing.templates = resources.call_list_templates(&mut *store).await?;
+    }
+    Ok(listing)
 }
 
 fn store(prepared: &Prepared, setup: Setup) -> Result<Store<State>, Abort> {
     let state = State::new(setup);
     let (fuel, slice) = (state.limits.fuel, state.fuel_slice.max(1));
     let output = state.limits.output.as_usize().saturating_add(HOST_CALL_SLACK);
-    let mut store = Store::new(prepared.pre.engine(), state);
+    let mut store = Store::new(prepared.pre.component().engine(), state);
     store.limiter(|s| &mut s.limiter);
     store.set_hostcall_fuel(output.max(HOST_CALL));
     // A guest yields after so much work, and at the latest when the epoch ticks; neither changes what it sees.
@@ -75,10 +105,6 @@ fn store(prepared: &Prepared, setup: Setup) -> Result<Store<State>, Abort> {
     let fuelled = store.set_fuel(fuel).and_then(|()| store.fuel_async_yield_interval(Some(slice)));
     fuelled.map_err(|e| Abort::Host(format!("fuel cannot be set: {e:#}")))?;
     Ok(store)
-}
-
-async fn instance(prepared: &Prepared, store: &mut Store<State>) -> wasmtime::Result<Plugin> {
-    prepared.pre.instantiate_async(store).await
 }
 
 fn finish(store: &Store<State>, started: Instant) -> Used {
@@ -94,14 +120,25 @@ fn finish(store: &Store<State>, started: Instant) -> Used {
 }
 
 /// Refuses an answer over the limit `output`.
-fn weighed(
-    answer: Result<ToolResult, ToolError>,
-    store: &Store<State>,
-) -> Result<Result<ToolResult, ToolError>, Abort> {
+fn weighed(answer: Response, store: &Store<State>) -> Result<Response, Abort> {
+    let protocol = |e: &wit_types::ProtocolError| text(&e.message) + e.data.as_deref().map_or(0, str::len);
+    let refused = |e: &RequestError| match e {
+        RequestError::Protocol(e) => protocol(e),
+        RequestError::NotFound | RequestError::Unsupported | RequestError::Cancelled => 0,
+    };
     let weight = match &answer {
-        Ok(result) | Err(ToolError::Failed(result)) => weigh(result),
-        Err(ToolError::Protocol(e)) => text(&e.message) + e.data.as_deref().map_or(0, str::len),
-        Err(ToolError::Unsupported | ToolError::Cancelled) => 0,
+        Response::Tool(Ok(result) | Err(ToolError::Failed(result))) => weigh(result),
+        Response::Tool(Err(ToolError::Protocol(e))) => protocol(e),
+        Response::Tool(Err(ToolError::Unsupported | ToolError::Cancelled)) => 0,
+        Response::Prompt(Ok(result)) => {
+            let messages = result.messages.iter().map(|m| block(&m.content));
+            let rest = [&result.description, &result.meta].into_iter().flatten().map(|t| text(t));
+            // The shortest message, `{"role":"user","content":{"type":"text","text":""}},`.
+            messages.sum::<usize>() + result.messages.len().saturating_mul(52) + rest.sum::<usize>()
+        }
+        Response::Resource(Ok(contents)) => contents.iter().map(embedded).sum(),
+        Response::Completion(Ok(completion)) => completion.values.iter().map(|v| text(v) + 3).sum(),
+        Response::Prompt(Err(e)) | Response::Resource(Err(e)) | Response::Completion(Err(e)) => refused(e),
     };
     if weight > store.data().limits.output.as_usize() { Err(too_large(store)) } else { Ok(answer) }
 }
@@ -116,27 +153,37 @@ fn too_large(store: &Store<State>) -> Abort {
 
 /// At least what the texts and bytes in `result` take as JSON.
 fn weigh(result: &ToolResult) -> usize {
-    let base64 = |bytes: &[u8]| bytes.len().div_ceil(3) * 4;
-    let content = result.content.iter().map(|c| match c {
+    // The shortest block, `{"type":"text","text":""},`, beside what is in it.
+    let blocks = result.content.len().saturating_mul(26);
+    let rest = [&result.structured_content, &result.meta];
+    result.content.iter().map(block).sum::<usize>()
+        + blocks
+        + rest.into_iter().flatten().map(String::len).sum::<usize>()
+}
+
+fn block(content: &Content) -> usize {
+    match content {
         Content::Text(t) => text(t),
         Content::Image(m) | Content::Audio(m) => base64(&m.data) + text(&m.mime_type),
         Content::ResourceLink(l) => {
             let optional = [&l.title, &l.description, &l.mime_type];
             text(&l.uri) + text(&l.name) + optional.into_iter().flatten().map(|t| text(t)).sum::<usize>()
         }
-        Content::Embedded(e) => {
-            text(&e.uri)
-                + match &e.contents {
-                    wit_types::ResourceContents::Text(t) => text(t),
-                    wit_types::ResourceContents::Blob(b) => base64(b),
-                }
-        }
+        Content::Embedded(e) => embedded(e),
         Content::Other(json) => json.len(),
-    });
-    // The shortest block, `{"type":"text","text":""},`, beside what is in it.
-    let blocks = result.content.len().saturating_mul(26);
-    let rest = [&result.structured_content, &result.meta];
-    content.sum::<usize>() + blocks + rest.into_iter().flatten().map(String::len).sum::<usize>()
+    }
+}
+
+fn embedded(e: &EmbeddedResource) -> usize {
+    text(&e.uri)
+        + match &e.contents {
+            wit_types::ResourceContents::Text(t) => text(t),
+            wit_types::ResourceContents::Blob(b) => base64(b),
+        }
+}
+
+fn base64(bytes: &[u8]) -> usize {
+    bytes.len().div_ceil(3) * 4
 }
 
 /// Bytes of `t` as a JSON string, without its quotes.

@@ -30,6 +30,19 @@ fn guest(rest: &str, body: &str) -> Vec<u8> {
     wat::parse_str(include_str!("tests/plugin.wat").replace("@CORE@", &core)).unwrap()
 }
 
+fn request() -> Request {
+    Request::Tool { name: "tool".into(), arguments: "{}".into() }
+}
+
+/// The tool's answer in what a call brings.
+fn ended((outcome, used): (Result<Response, Abort>, Used)) -> (Outcome, Used) {
+    let outcome = outcome.map(|response| match response {
+        Response::Tool(answer) => answer,
+        other => panic!("not a tool's: {other:?}"),
+    });
+    (outcome, used)
+}
+
 #[derive(Default)]
 struct Told {
     asked: Mutex<Vec<Asked>>,
@@ -101,7 +114,7 @@ impl Bench {
     }
 
     async fn call(&self, bytes: &[u8]) -> (Outcome, Used) {
-        call_tool(&self.prepare(bytes).unwrap(), self.setup(), "tool", "{}").await
+        ended(call(&self.prepare(bytes).unwrap(), self.setup(), request()).await)
     }
 
     async fn limit(&self, bytes: &[u8]) -> (&'static str, String) {
@@ -130,7 +143,7 @@ async fn a_plugin_answers_and_its_use_is_measured() {
     let again = bench.call(&guest("", "(call $ok)")).await.1;
     assert_eq!(again.fuel, used.fuel);
     let prepared = bench.prepare(&guest("", "(call $ok)")).unwrap();
-    assert!(list_tools(&prepared, bench.setup()).await.unwrap().is_empty());
+    assert!(list(&prepared, bench.setup()).await.unwrap().tools.is_empty());
 }
 
 #[tokio::test]
@@ -147,7 +160,7 @@ async fn a_loop_yields_and_ends_when_dropped() {
     let mut bench = Bench::new();
     bench.limits.fuel = u64::MAX >> 1;
     let prepared = bench.prepare(&guest("", "(loop $l (br $l)) (call $ok)")).unwrap();
-    let run = call_tool(&prepared, bench.setup(), "tool", "{}");
+    let run = call(&prepared, bench.setup(), request());
     let timeout = tokio::time::timeout(std::time::Duration::from_millis(50), run).await;
     assert!(timeout.is_err(), "one thread served both the guest and the timer");
 }
@@ -214,7 +227,7 @@ async fn no_room_is_the_hosts_failure() {
     let prepared = bench.prepare(&guest("", "(loop $l (br $l)) (call $ok)")).unwrap();
     let mut runs = Vec::new();
     for _ in 0..40 {
-        runs.push(Box::pin(call_tool(&prepared, bench.setup(), "tool", "{}")));
+        runs.push(Box::pin(call(&prepared, bench.setup(), request())));
     }
     let (ended, ..) = futures::future::select_all(runs).await;
     assert!(matches!(ended.0, Err(Abort::Host(_))), "{:?}", ended.0);

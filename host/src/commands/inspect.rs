@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     base::{Digest, neutral_line},
-    capabilities::{Abort, Granted, Linked, Nobody, Setup, list_tools, wit_types},
+    capabilities::{Abort, Granted, Linked, Nobody, Setup, list, wit_types},
     config::{CatalogConfig, HostLimits, Limits},
     engine::Engine,
     plugins::Validator,
@@ -136,7 +136,8 @@ async fn tools(digest: Digest, bytes: &[u8]) -> Result<Vec<wit_types::Tool>, Ref
         fuel_slice: HostLimits::default().fuel_slice,
         meter: Arc::default(),
     };
-    list_tools(&prepared, setup).await.map_err(|abort| ("plugin_list_tools_failed", reason(&abort)))
+    let listed = list(&prepared, setup).await.map(|listing| listing.tools);
+    listed.map_err(|abort| ("plugin_list_tools_failed", reason(&abort)))
 }
 
 fn reason(abort: &Abort) -> String {

@@ -23,12 +23,15 @@ use tokio::sync::mpsc;
 use super::{App, guard, headers, listen, reply};
 use crate::{
     base::Fault,
-    mcp::{Caller, error_data, progress_notification},
-    runs::Progress,
+    mcp::{Caller, error_data, log_level, notification},
+    runs::{Asks, Notice, Outlet},
 };
 
-/// Progress reports that wait for a slow reader; later ones are dropped, the result never is.
-const PROGRESS_QUEUE: usize = 64;
+/// Progress and log messages that wait for a slow reader; later ones are dropped, the result never is.
+const NOTICES: usize = 64;
+
+/// The name in `_meta` by which a client asks for log messages (MCP 2026-07-28, logging).
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// How often a quiet stream gets a comment: below the 30 to 60 s at which proxies give up.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -153,7 +156,7 @@ async fn answer(
     }
     let idempotency_key = headers::idempotency_key(&headers)
         .map_err(|fault| Box::new(reply::json::<()>(&id, &Err(error_data(fault)))))?;
-    let caller = Caller { principal, idempotency_key, progress: None };
+    let caller = Caller { principal, idempotency_key, outlet: None, asks: Asks::Retry };
     Ok(serve(app, id, parsed, caller).await)
 }
 
@@ -259,15 +262,19 @@ fn check(app: &App, headers: &HeaderMap, version: &str, method: &str, parsed: &P
 
 /// Dispatches, as JSON or, once there is progress to tell, as a stream.
 async fn serve(app: Arc<App>, id: RequestId, parsed: Parsed, mut caller: Caller) -> Response<Body> {
-    let token = match &parsed.request {
-        ClientRequest::CallToolRequest(_) => parsed.meta.0.get("progressToken").cloned(),
-        _ => None,
-    };
-    let Some(token) = token else {
+    let runs = matches!(
+        &parsed.request,
+        ClientRequest::CallToolRequest(_)
+            | ClientRequest::GetPromptRequest(_)
+            | ClientRequest::ReadResourceRequest(_)
+    );
+    let token = parsed.meta.0.get("progressToken").filter(|_| runs).cloned();
+    let log = parsed.meta.0.get(LOG_LEVEL).filter(|_| runs).and_then(Value::as_str).and_then(log_level);
+    if token.is_none() && log.is_none() {
         return reply::json(&id, &dispatch(&app, id.clone(), parsed, caller).await);
-    };
-    let (sink, mut progress) = mpsc::channel(PROGRESS_QUEUE);
-    caller.progress = Some(sink);
+    }
+    let (notices, mut progress) = mpsc::channel(NOTICES);
+    caller.outlet = Some(Outlet { notices, progress: token.is_some(), log });
     let mut run = Box::pin({
         let id = id.clone();
         async move { dispatch(&app, id, parsed, caller).await }
@@ -291,12 +298,15 @@ type Run = std::pin::Pin<Box<dyn Future<Output = Result<ServerResult, ErrorData>
 /// a client that leaves drops it.
 fn streamed(
     id: RequestId,
-    token: Value,
-    first: Progress,
-    progress: mpsc::Receiver<Progress>,
+    token: Option<Value>,
+    first: Notice,
+    progress: mpsc::Receiver<Notice>,
     run: Run,
 ) -> Response<Body> {
-    let told = move |p: &Progress| reply::event(progress_notification(&token, p).to_string().as_bytes());
+    let told = move |notice: &Notice| match notification(token.as_ref(), notice) {
+        Some(message) => reply::event(message.to_string().as_bytes()),
+        None => Bytes::new(),
+    };
     let opening = told(&first);
     let state = (progress, Some(run));
     let rest = futures::stream::unfold(state, move |(mut progress, mut run)| {

@@ -35,7 +35,7 @@ pub(super) fn open(app: Arc<App>, id: RequestId, wanted: &SubscriptionFilter) ->
     let tools = wanted.tools_list_changed == Some(true);
     // Subscribed before the acknowledgement leaves: no change falls between the two.
     let mut changes = app.handler.plugins().watch();
-    let seen = changes.borrow_and_update().revision;
+    let seen = changes.borrow_and_update().revisions.tools;
     let agreed = if tools { json!({"toolsListChanged": true}) } else { json!({}) };
     let opening =
         notification(&id, "notifications/subscriptions/acknowledged", json!({"notifications": agreed}));
@@ -60,7 +60,7 @@ pub(super) fn open(app: Arc<App>, id: RequestId, wanted: &SubscriptionFilter) ->
                         if changed.is_err() {
                             return None;
                         }
-                        let now = changes.borrow_and_update().revision;
+                        let now = changes.borrow_and_update().revisions.tools;
                         if now != seen {
                             seen = now;
                             let told = notification(&id, "notifications/tools/list_changed", json!({}));

@@ -4,7 +4,7 @@ use rmcp::{
     ErrorData,
     model::{
         CacheScope, ClientCapabilities, DetailedTask, ErrorCode, InputRequest, InputRequests,
-        ListToolsResult, Task as WireTask, TaskPayload, TaskStatus,
+        InputRequiredResult, ListToolsResult, Task as WireTask, TaskPayload, TaskStatus,
     },
 };
 use serde::Deserialize as _;
@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     base::Fault,
-    runs::{Client, Progress},
+    capabilities::wit_call,
+    runs::{Client, LogLine, Notice, Progress},
     store::{End, Status, Task},
 };
 
@@ -25,8 +26,46 @@ pub fn error_data(fault: Fault) -> ErrorData {
     ErrorData::new(ErrorCode(fault.rpc), fault.message, Some(data))
 }
 
+/// A run's notice as the notification that the wire has; `token` is the request's progress token.
+pub fn notification(token: Option<&Value>, notice: &Notice) -> Option<Value> {
+    match notice {
+        Notice::Progress(progress) => Some(progress_notification(token?, progress)),
+        Notice::Log(line) => Some(log_notification(line)),
+    }
+}
+
+/// `notifications/message` (MCP 2026-07-28, logging).
+fn log_notification(line: &LogLine) -> Value {
+    let params = json!({"level": level_name(line.level), "logger": line.logger, "data": line.text});
+    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+}
+
+fn level_name(level: wit_call::LogLevel) -> &'static str {
+    match level {
+        wit_call::LogLevel::Debug => "debug",
+        wit_call::LogLevel::Info => "info",
+        wit_call::LogLevel::Notice => "notice",
+        wit_call::LogLevel::Warning => "warning",
+        wit_call::LogLevel::Error => "error",
+        wit_call::LogLevel::Critical => "critical",
+    }
+}
+
+/// The least level that a client wants, from MCP's name of it; plugins have nothing graver than `critical`.
+pub fn log_level(name: &str) -> Option<wit_call::LogLevel> {
+    Some(match name {
+        "debug" => wit_call::LogLevel::Debug,
+        "info" => wit_call::LogLevel::Info,
+        "notice" => wit_call::LogLevel::Notice,
+        "warning" => wit_call::LogLevel::Warning,
+        "error" => wit_call::LogLevel::Error,
+        "critical" | "alert" | "emergency" => wit_call::LogLevel::Critical,
+        _ => return None,
+    })
+}
+
 /// `notifications/progress` for the request that sent `token`.
-pub fn progress_notification(token: &Value, progress: &Progress) -> Value {
+fn progress_notification(token: &Value, progress: &Progress) -> Value {
     let mut params = Map::new();
     params.insert("progressToken".into(), token.clone());
     params.insert("progress".into(), json!(progress.progress));
@@ -74,6 +113,20 @@ pub(super) fn task(task: &Task) -> WireTask {
         Some(message) => wire.with_status_message(message),
         None => wire,
     }
+}
+
+/// Questions for a client without tasks.
+pub(super) fn input_required(
+    requests: Vec<(String, Value)>,
+    state: String,
+) -> Result<InputRequiredResult, Fault> {
+    let mut wire = InputRequests::new();
+    for (key, request) in requests {
+        let request = InputRequest::deserialize(request)
+            .map_err(|e| Fault::internal("host_failure", format!("A question cannot be written: {e}")))?;
+        wire.insert(key, request);
+    }
+    Ok(InputRequiredResult::new(Some(wire), Some(state)))
 }
 
 /// The task with the payload of its status.

@@ -1,26 +1,27 @@
 //! rmcp's `ServerHandler`: from the wire to runs and tasks, and back. No logic of its own.
 
 mod convert;
+mod lists;
+mod tasks;
+mod tools;
 
 use std::{borrow::Cow, sync::Arc};
 
+pub use convert::{error_data, log_level, notification};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, CustomRequest,
-        CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
+        GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, ServerCapabilities, ServerConfig, UpdateTaskParams,
     },
     service::RequestContext,
 };
-use tokio::sync::mpsc;
-
-pub use convert::{error_data, progress_notification};
 
 use crate::{
     base::{Fault, Principal},
     plugins::Plugins,
-    runs::{Answer, Call, Progress, Runs},
+    runs::{Asks, Outlet, Runs},
     tasks::Tasks,
 };
 
@@ -45,8 +46,10 @@ pub struct Caller {
     pub principal: Principal,
     /// The `Idempotency-Key` header.
     pub idempotency_key: Option<String>,
-    /// Where progress goes; only where the request has a progress token.
-    pub progress: Option<mpsc::Sender<Progress>>,
+    /// Where progress and log messages go, where the client wants some.
+    pub outlet: Option<Outlet>,
+    /// How a question reaches the client.
+    pub asks: Asks,
 }
 
 /// The one handler. Never uses `ctx.peer`: in this revision there is nobody behind it.
@@ -73,9 +76,9 @@ impl Handler {
         &self.plugins
     }
 
-    fn caller(ctx: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+    fn caller(ctx: &RequestContext<RoleServer>) -> Result<Caller, Fault> {
         ctx.extensions.get::<Caller>().cloned().ok_or_else(|| {
-            error_data(Fault::internal("host_failure", "The request reached the server without a principal."))
+            Fault::internal("host_failure", "The request reached the server without a principal.")
         })
     }
 }
@@ -94,17 +97,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if request.is_some_and(|r| r.cursor.is_some()) {
-            return Err(error_data(Fault::invalid(
-                "cursor_unknown",
-                "There is no such cursor: the list comes whole, in one page.",
-            )));
-        }
-        let catalog = self.plugins.catalog();
-        let tools: Vec<Tool> = catalog.tools.values().map(|tool| tool.listed.clone()).collect();
-        let mut result = ListToolsResult::with_all_items(tools);
-        convert::cache_hints(&mut result);
-        Ok(result)
+        self.tools(request).map_err(error_data)
     }
 
     async fn call_tool(
@@ -112,27 +105,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = Self::caller(&ctx)?;
-        let meta_key = ctx.meta.0.get("layby/idempotency-key").map(|key| match key.as_str() {
-            Some(key) => Ok(key.to_owned()),
-            None => Err(error_data(Fault::invalid(
-                "idempotency_key_invalid",
-                "_meta[\"layby/idempotency-key\"] must be a string.",
-            ))),
-        });
-        let call = Call {
-            principal: caller.principal,
-            tool: request.name.into_owned(),
-            arguments: request.arguments.unwrap_or_default(),
-            client: convert::client(ctx.client_capabilities().as_ref()),
-            idempotency_key: meta_key.transpose()?.or(caller.idempotency_key),
-            progress: caller.progress,
-        };
-        match self.runs.call(call).await {
-            Answer::Result(result) => Ok(CallToolResponse::Complete(*result)),
-            Answer::Task(task) => Ok(CreateTaskResult::new(convert::task(&task)).into()),
-            Answer::Error(fault) => Err(error_data(fault)),
-        }
+        self.call(request, ctx).await.map_err(error_data)
     }
 
     async fn get_task(
@@ -140,9 +113,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let caller = Self::caller(&ctx)?;
-        let task = self.tasks.get(&caller.principal, &request.task_id).await.map_err(error_data)?;
-        convert::detailed(task).map(GetTaskResult::new).map_err(error_data)
+        self.task(request, &ctx).await.map_err(error_data)
     }
 
     async fn update_task(
@@ -150,11 +121,7 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let caller = Self::caller(&ctx)?;
-        self.tasks
-            .update(&caller.principal, &request.task_id, request.input_responses)
-            .await
-            .map_err(error_data)
+        self.update(request, &ctx).await.map_err(error_data)
     }
 
     async fn cancel_task(
@@ -162,8 +129,7 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let caller = Self::caller(&ctx)?;
-        self.tasks.cancel(&caller.principal, &request.task_id).await.map_err(error_data)
+        self.cancel(request, &ctx).await.map_err(error_data)
     }
 
     /// Parameters that do not fit a known method fall through to here.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::Digest,
-    capabilities::{Abort, Granted, Linked, Nobody, Prepared, Setup, list_tools},
+    capabilities::{Abort, Granted, Linked, Nobody, Prepared, Setup, list},
     config::{Config, Grants, Limits, Policy, load_policy},
     engine::Engine,
     store::PluginRow,
@@ -234,12 +234,12 @@ impl Checker {
         let listing = async {
             tokio::select! {
                 () = self.cancel.cancelled() => None,
-                result = timeout(Duration::from_millis(bounds.list_time.0), list_tools(prepared, setup)) => Some(result),
+                result = timeout(Duration::from_millis(bounds.list_time.0), list(prepared, setup)) => Some(result),
             }
         };
         match self.runtime.block_on(listing) {
             None => Err(Stop::Failed("the host is ending".to_owned())),
-            Some(Ok(Ok(tools))) => Ok(tools.into_iter().map(Declared::from).collect()),
+            Some(Ok(Ok(tools))) => Ok(tools.tools.into_iter().map(Declared::from).collect()),
             Some(Ok(Err(Abort::Host(reason)))) => {
                 Err(Stop::Failed(format!("list-tools did not run: {reason}")))
             }

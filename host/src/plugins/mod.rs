@@ -20,12 +20,15 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tokio::{sync::watch as channel, task::JoinHandle};
+use tokio::{
+    sync::{broadcast, watch as channel},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{Clock, Digest, Fault, UnixMillis},
-    capabilities::{Granted, Linked, Prepared},
+    capabilities::{Granted, Linked, Prepared, wit_call},
     config::{Config, Policy},
     engine::Engine,
     store::{PluginRow, Store},
@@ -33,6 +36,9 @@ use crate::{
 
 pub use pace::Pace;
 pub use schema::Validator;
+
+/// Changed contents that a slow reader may have waiting; one that falls behind is told to read again.
+const CONTENTS: usize = 256;
 
 /// One adopted version of a plugin. Calls in flight hold the `Arc` of the version they started with.
 pub struct Plugin {
@@ -72,17 +78,70 @@ pub struct Tool {
     pub pace: Pace,
 }
 
+/// One prompt that is served.
+pub struct Prompt {
+    /// Public name: prefix and own name.
+    pub name: String,
+    /// The plugin's own name for it.
+    pub own_name: String,
+    /// The plugin version that serves it.
+    pub plugin: Arc<Plugin>,
+    /// As `prompts/list` shows it; its arguments too.
+    pub listed: rmcp::model::Prompt,
+}
+
+/// One resource that is served.
+pub struct Resource {
+    /// The plugin version that serves it.
+    pub plugin: Arc<Plugin>,
+    /// As `resources/list` shows it.
+    pub listed: rmcp::model::Resource,
+}
+
+/// One family of resources that is served.
+pub struct Template {
+    /// The plugin version that serves it.
+    pub plugin: Arc<Plugin>,
+    /// As `resources/templates/list` shows it.
+    pub listed: rmcp::model::ResourceTemplate,
+}
+
+/// Grow whenever a plugin says that a list has changed, or what a client sees of it does: then
+/// subscribers are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Revisions {
+    /// Of `tools/list`.
+    pub tools: u64,
+    /// Of `prompts/list`.
+    pub prompts: u64,
+    /// Of `resources/list` and `resources/templates/list`.
+    pub resources: u64,
+}
+
 /// What is served at one moment.
 #[derive(Default)]
 pub struct Catalog {
     /// By public name; iteration is the stable order of `tools/list`.
     pub tools: BTreeMap<String, Arc<Tool>>,
+    /// By public name, in the order of `prompts/list`.
+    pub prompts: BTreeMap<String, Arc<Prompt>>,
+    /// By URI, in the order of `resources/list`.
+    pub resources: BTreeMap<String, Arc<Resource>>,
+    /// By URI template, in the order of `resources/templates/list`.
+    pub templates: BTreeMap<String, Arc<Template>>,
     /// By plugin name.
     pub plugins: BTreeMap<String, Arc<Plugin>>,
     /// Everything about every file, for `layby plugins` and `/ready`.
     pub report: Vec<Entry>,
-    /// Grows whenever `tools/list` changes: then subscribers are told.
-    pub revision: u64,
+    /// What of it has changed.
+    pub revisions: Revisions,
+}
+
+impl Catalog {
+    /// Who serves the resource `uri`: listed itself, or else the first template that it fits.
+    pub fn resource(&self, uri: &str) -> Option<Arc<Plugin>> {
+        self.resources.get(uri).map(|resource| resource.plugin.clone())
+    }
 }
 
 /// One plugin file's standing.
@@ -143,6 +202,7 @@ pub struct Refusal {
 pub struct Plugins {
     current: channel::Receiver<Arc<Catalog>>,
     relists: Arc<watch::Relists>,
+    contents: broadcast::Sender<Arc<str>>,
     cancel: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -186,7 +246,8 @@ impl Plugins {
         watcher.restore(rows, found).await;
         let relists = Arc::clone(&watcher.relists);
         let task = Mutex::new(Some(tokio::spawn(watcher.run())));
-        Ok(Arc::new(Self { current, relists, cancel, task }))
+        let contents = broadcast::channel(CONTENTS).0;
+        Ok(Arc::new(Self { current, relists, contents, cancel, task }))
     }
 
     /// What is served now. Cheap.
@@ -199,12 +260,25 @@ impl Plugins {
         self.current.clone()
     }
 
-    /// A plugin said that its tools changed (`changed` in the WIT): list again with the same budget,
-    /// at most once per `relist-interval`. Cheap; names that do not serve are ignored.
-    pub fn relist(&self, plugin: &str) {
-        if self.current.borrow().plugins.contains_key(plugin) {
-            self.relists.ask(plugin);
+    /// A plugin said that something of it changed (`changed` in the WIT). A list is listed again with the
+    /// same budget, at most once per `relist-interval`; contents are told to who watches [`Plugins::contents`].
+    /// Cheap; names that do not serve are ignored.
+    pub fn changed(&self, plugin: &str, what: wit_call::Change) {
+        if !self.current.borrow().plugins.contains_key(plugin) {
+            return;
         }
+        match what {
+            wit_call::Change::Tools | wit_call::Change::Prompts | wit_call::Change::Resources => {
+                self.relists.ask(plugin);
+            }
+            // Nobody may be listening.
+            wit_call::Change::Contents(uri) => drop(self.contents.send(uri.into())),
+        }
+    }
+
+    /// The URIs of resources whose contents have changed.
+    pub fn contents(&self) -> broadcast::Receiver<Arc<str>> {
+        self.contents.subscribe()
     }
 
     /// Ends the watcher and joins its work. A compilation cannot be stopped: it is waited for 2 s at

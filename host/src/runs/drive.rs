@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     base::{Fault, Millis, TaskId},
-    capabilities::{self, Abort, Caller, Setup, Used, wit_call},
+    capabilities::{self, Abort, Caller, Request, Response, Setup, Used, wit_call},
     config::CallPolicy,
     store::{self, End},
     tasks::{Held, NewTask, Signal},
@@ -201,7 +201,13 @@ impl Driver {
                 fuel_slice,
                 meter: run.meter.clone(),
             };
-            capabilities::call_tool(&plugin.prepared, setup, &run.tool.own_name, &arguments).await
+            let request = Request::Tool { name: run.tool.own_name.clone(), arguments };
+            let (ended, used) = capabilities::call(&plugin.prepared, setup, request).await;
+            let ended = ended.and_then(|response| match response {
+                Response::Tool(answer) => Ok(answer),
+                _ => Err(Abort::Host("the guest answered another request".into())),
+            });
+            (ended, used)
         }));
     }
 

@@ -12,6 +12,7 @@ mod outcome;
 mod run;
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -25,9 +26,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     base::{Fault, Millis, Principal},
+    capabilities::{Asked, wit_call},
     config::{Config, Limits},
     plugins::{Plugins, Tool},
-    store::Task,
+    store::{Answer as Replied, Task},
     tasks::Tasks,
 };
 
@@ -47,8 +49,71 @@ pub struct Call {
     pub client: Client,
     /// From `_meta["layby/idempotency-key"]` or the `Idempotency-Key` header.
     pub idempotency_key: Option<String>,
-    /// Where progress goes until promotion, if the client sent a token.
-    pub progress: Option<mpsc::Sender<Progress>>,
+    /// Where progress and log messages go until the answer, if the client wants some.
+    pub outlet: Option<Outlet>,
+    /// How a question reaches this client.
+    pub asks: Asks,
+    /// What a multi round-trip request brings along.
+    pub input: Input,
+}
+
+/// `inputResponses` and `requestState` of a request (MCP 2026-07-28, multi round-trip requests).
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// Answers by key, unread.
+    pub responses: BTreeMap<String, Value>,
+    /// The state that an `InputRequiredResult` gave.
+    pub state: Option<String>,
+}
+
+/// How a question reaches the caller's client.
+#[derive(Clone, Debug, Default)]
+pub enum Asks {
+    /// Revision 2026-07-28: in a task, or as an `InputRequiredResult`.
+    #[default]
+    Retry,
+    /// Older revisions: pushed over the client's open stream by whoever reads this.
+    Push(mpsc::Sender<Pushed>),
+}
+
+/// A question on its way to a client of an older revision.
+#[derive(Debug)]
+pub struct Pushed {
+    /// All that is asked at once.
+    pub requests: Vec<Asked>,
+    /// The answers, in the same order, each checked by whoever sends it.
+    pub reply: oneshot::Sender<Result<Vec<Replied>, wit_call::InputError>>,
+}
+
+/// What a run tells its client before the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// `notifications/progress`.
+    Progress(Progress),
+    /// `notifications/message`.
+    Log(LogLine),
+}
+
+/// One log message of a plugin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogLine {
+    /// How grave.
+    pub level: wit_call::LogLevel,
+    /// The plugin's name.
+    pub logger: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Where a run's notices go. A reader that is slow loses notices, never the answer.
+#[derive(Clone, Debug)]
+pub struct Outlet {
+    /// The queue.
+    pub notices: mpsc::Sender<Notice>,
+    /// The client sent a progress token.
+    pub progress: bool,
+    /// The least level of log messages that the client asked for; none where it asked for none.
+    pub log: Option<wit_call::LogLevel>,
 }
 
 /// One `notifications/progress`.
@@ -69,6 +134,13 @@ pub enum Answer {
     Result(Box<CallToolResult>),
     /// A task; its row is committed (P1).
     Task(Box<Task>),
+    /// Questions for a client without tasks, by key, and the state that brings it back to the run.
+    InputRequired {
+        /// MCP requests, as [`crate::capabilities::Asked::request`] has them.
+        requests: Vec<(String, Value)>,
+        /// Sealed; opaque to the client.
+        state: String,
+    },
     /// A JSON-RPC error.
     Error(Fault),
 }
@@ -155,7 +227,7 @@ impl Runs {
             Err(result) => return Answer::Result(Box::new(result)),
         };
         let run =
-            run::Run::new(tool, call.principal, call.client, call.progress, Arc::downgrade(&self.plugins));
+            run::Run::new(tool, call.principal, call.client, call.outlet, Arc::downgrade(&self.plugins));
         match key {
             Some(key) => self.call_keyed(run, key, text).await,
             None => self.launch(run, text, None).await,

@@ -6,9 +6,9 @@ use std::sync::{
 };
 
 use futures::future::BoxFuture;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 
-use super::{Client, Progress, ask};
+use super::{Client, LogLine, Notice, Outlet, Progress, ask};
 use crate::{
     base::Principal,
     capabilities::{Asked, Caller, wit_call},
@@ -33,7 +33,7 @@ pub(super) struct Run {
     /// The request's future was dropped before it had its answer.
     pub(super) gone: Notify,
     /// Where progress goes until promotion.
-    outlet: Mutex<Option<mpsc::Sender<Progress>>>,
+    outlet: Mutex<Option<Outlet>>,
     /// The newest progress text, for the task's `statusMessage`.
     message: Mutex<Option<String>>,
     pub(super) progressed: Notify,
@@ -55,7 +55,7 @@ impl Run {
         tool: Arc<Tool>,
         principal: Principal,
         client: Client,
-        outlet: Option<mpsc::Sender<Progress>>,
+        outlet: Option<Outlet>,
         plugins: Weak<Plugins>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -145,9 +145,9 @@ impl Caller for Run {
         });
         *lock(&self.message) = Some(text);
         self.progressed.notify_one();
-        if let Some(outlet) = outlet {
+        if let Some(outlet) = outlet.filter(|o| o.progress) {
             // A client that does not read loses reports, never the result.
-            let _ = outlet.try_send(Progress { progress, total, message });
+            let _ = outlet.notices.try_send(Notice::Progress(Progress { progress, total, message }));
         }
     }
 
@@ -189,12 +189,17 @@ impl Caller for Run {
     }
 
     fn changed(&self, what: wit_call::Change) {
-        if let (wit_call::Change::Tools, Some(plugins)) = (what, self.plugins.upgrade()) {
-            plugins.relist(&self.tool.plugin.name);
+        if let Some(plugins) = self.plugins.upgrade() {
+            plugins.changed(&self.tool.plugin.name, what);
         }
     }
 
     fn log(&self, level: wit_call::LogLevel, message: &str) {
+        let outlet = lock(&self.outlet).clone();
+        if let Some(outlet) = outlet.filter(|o| o.log.is_some_and(|least| level as u8 >= least as u8)) {
+            let line = LogLine { level, logger: self.tool.plugin.name.clone(), text: message.to_owned() };
+            let _ = outlet.notices.try_send(Notice::Log(line));
+        }
         let (plugin, tool) = (self.tool.plugin.name.as_str(), self.tool.own_name.as_str());
         match level {
             wit_call::LogLevel::Debug => tracing::debug!(target: "layby::plugin", plugin, tool, "{message}"),

@@ -321,7 +321,8 @@ impl Watcher {
         if slot::same(&old, &new) {
             return;
         }
-        new.revision = old.revision + u64::from(!slot::same_list(&old, &new));
+        new.revisions = old.revisions;
+        new.revisions.tools += u64::from(!slot::same_list(&old, &new));
         self.published.send_replace(Arc::new(new));
     }
 

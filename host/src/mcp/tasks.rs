@@ -1,0 +1,40 @@
+//! `tasks/get`, `tasks/update`, `tasks/cancel` (SEP-2663).
+
+use rmcp::{
+    RoleServer,
+    model::{CancelTaskParams, GetTaskParams, GetTaskResult, UpdateTaskParams},
+    service::RequestContext,
+};
+
+use super::{Handler, convert};
+use crate::base::Fault;
+
+impl Handler {
+    pub(super) async fn task(
+        &self,
+        request: GetTaskParams,
+        ctx: &RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, Fault> {
+        let caller = Self::caller(ctx)?;
+        let task = self.tasks.get(&caller.principal, &request.task_id).await?;
+        convert::detailed(task).map(GetTaskResult::new)
+    }
+
+    pub(super) async fn update(
+        &self,
+        request: UpdateTaskParams,
+        ctx: &RequestContext<RoleServer>,
+    ) -> Result<(), Fault> {
+        let caller = Self::caller(ctx)?;
+        self.tasks.update(&caller.principal, &request.task_id, request.input_responses).await
+    }
+
+    pub(super) async fn cancel(
+        &self,
+        request: CancelTaskParams,
+        ctx: &RequestContext<RoleServer>,
+    ) -> Result<(), Fault> {
+        let caller = Self::caller(ctx)?;
+        self.tasks.cancel(&caller.principal, &request.task_id).await
+    }
+}

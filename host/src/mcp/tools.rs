@@ -1,0 +1,49 @@
+//! `tools/call`.
+
+use rmcp::{
+    RoleServer,
+    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult},
+    service::RequestContext,
+};
+
+use super::{Handler, convert};
+use crate::{
+    base::Fault,
+    runs::{Answer, Call, Input},
+};
+
+impl Handler {
+    pub(super) async fn call(
+        &self,
+        request: CallToolRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, Fault> {
+        let caller = Self::caller(&ctx)?;
+        let meta_key = ctx.meta.0.get("layby/idempotency-key").map(|key| match key.as_str() {
+            Some(key) => Ok(key.to_owned()),
+            None => Err(Fault::invalid(
+                "idempotency_key_invalid",
+                "_meta[\"layby/idempotency-key\"] must be a string.",
+            )),
+        });
+        let call = Call {
+            principal: caller.principal,
+            tool: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            client: convert::client(ctx.client_capabilities().as_ref()),
+            idempotency_key: meta_key.transpose()?.or(caller.idempotency_key),
+            outlet: caller.outlet,
+            asks: caller.asks,
+            input: Input {
+                responses: request.input_responses.unwrap_or_default(),
+                state: request.request_state,
+            },
+        };
+        match self.runs.call(call).await {
+            Answer::Result(result) => Ok(CallToolResponse::Complete(*result)),
+            Answer::Task(task) => Ok(CreateTaskResult::new(convert::task(&task)).into()),
+            Answer::InputRequired { requests, state } => Ok(convert::input_required(requests, state)?.into()),
+            Answer::Error(fault) => Err(fault),
+        }
+    }
+}
