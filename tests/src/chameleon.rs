@@ -42,3 +42,22 @@ pub fn listing(what: &str) -> Vec<u8> {
         &json!({ "version": "1", "list": what, "tools": [{ "name": "chameleon", "description": "x" }] }),
     )
 }
+
+/// A chameleon of this version with all kinds: `tools`, `prompts`, `resources` and `templates` are
+/// arrays as the chameleon takes them, and `null` is none.
+pub fn with_all(
+    version: &str,
+    tools: &Value,
+    prompts: &Value,
+    resources: &Value,
+    templates: &Value,
+) -> Vec<u8> {
+    with_catalog(&json!({
+        "version": version,
+        "list": "ok",
+        "tools": tools,
+        "prompts": prompts,
+        "resources": resources,
+        "templates": templates,
+    }))
+}

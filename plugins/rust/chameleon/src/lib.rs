@@ -8,21 +8,46 @@
 //! - `tools`: objects with `name`, `title`, `description`, `inputSchema`, `outputSchema`,
 //!   `annotations` (`readOnlyHint` …) and `extra`; a schema or `extra` that is a string is passed on
 //!   as it is, so that it can be broken
+//! - `prompts`: objects with `name`, `title`, `description`, `extra` and `arguments` (`name`, `title`,
+//!   `description`, `required`)
+//! - `resources`: objects with `uri`, `name`, `title`, `description`, `mimeType`, `size` and `extra`
+//! - `templates`: the same without `size`, and with `uriTemplate` in place of `uri`
 //!
 //! `call-tool` returns `{"version":…,"tool":…,"arguments":…}` as text, after `arguments.sleep_ms`
-//! milliseconds if there is such a number.
+//! milliseconds if there is such a number. `get-prompt` returns one message of the user, whose text
+//! is `{"version":…,"prompt":…,"arguments":…}`; an argument `sleep_ms` is a pause here too.
+//! `read-resource` returns `{"version":…,"uri":…}` as JSON, and `not-found` for a URI with `missing` in
+//! it. `complete` returns the colours that begin with the value.
 
 use std::{ptr, time::Duration};
 
 use bindings::{
-    exports::layby::plugin::tools::{Guest, Json, Tool, ToolError, ToolResult},
-    layby::plugin::types::{Content, ToolAnnotations},
+    exports::layby::plugin::{completions, prompts, resources, tools},
+    layby::plugin::types::{
+        Completion, CompletionReference, Content, EmbeddedResource, Prompt, PromptArgument, PromptMessage,
+        PromptResult, RequestError, ResourceContents, ResourceInfo, ResourceTemplate, Role, Tool,
+        ToolAnnotations, ToolError, ToolResult,
+    },
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 #[allow(missing_docs, unreachable_pub, clippy::all)]
 mod bindings {
-    wit_bindgen::generate!({ path: "../../../wit", world: "plugin" });
+    wit_bindgen::generate!({
+        path: "../../../wit",
+        inline: "
+            package layby:chameleon;
+
+            world chameleon {
+                include layby:plugin/plugin@0.1.0;
+                include layby:plugin/plugin-prompts@0.1.0;
+                include layby:plugin/plugin-resources@0.1.0;
+                include layby:plugin/plugin-completions@0.1.0;
+            }
+        ",
+        world: "layby:chameleon/chameleon",
+        generate_all,
+    });
 }
 
 const SIZE: usize = 8192;
@@ -65,11 +90,10 @@ fn catalog() -> Value {
 #[derive(Debug)]
 pub struct Chameleon;
 
-impl Guest for Chameleon {
+impl tools::Guest for Chameleon {
     fn list_tools() -> Vec<Tool> {
-        let catalog = catalog();
-        let mut tools: Vec<_> = catalog["tools"].as_array().into_iter().flatten().map(tool).collect();
-        match catalog["list"].as_str() {
+        let mut tools = list("tools", tool);
+        match catalog()["list"].as_str() {
             Some("trap") => panic!("told to trap in list-tools"),
             Some("spin") => loop {
                 std::hint::black_box(());
@@ -80,18 +104,81 @@ impl Guest for Chameleon {
         tools
     }
 
-    fn call_tool(name: String, arguments: Json) -> Result<ToolResult, ToolError> {
+    fn call_tool(name: String, arguments: String) -> Result<ToolResult, ToolError> {
         let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
         if let Some(ms) = arguments["sleep_ms"].as_u64() {
             std::thread::sleep(Duration::from_millis(ms));
         }
-        let answer = json!({ "version": catalog()["version"], "tool": name, "arguments": arguments });
+        let answer = json!({ "version": version(), "tool": name, "arguments": arguments });
         Ok(ToolResult {
             content: vec![Content::Text(answer.to_string())],
             structured_content: None,
             meta: None,
         })
     }
+}
+
+impl prompts::Guest for Chameleon {
+    fn list_prompts() -> Vec<Prompt> {
+        list("prompts", prompt)
+    }
+
+    fn get_prompt(name: String, arguments: Vec<(String, String)>) -> Result<PromptResult, RequestError> {
+        let arguments: Map<_, _> =
+            arguments.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+        if let Some(ms) = arguments.get("sleep_ms").and_then(Value::as_str).and_then(|ms| ms.parse().ok()) {
+            std::thread::sleep(Duration::from_millis(ms));
+        }
+        let answer = json!({ "version": version(), "prompt": name, "arguments": arguments });
+        let message = PromptMessage { role: Role::User, content: Content::Text(answer.to_string()) };
+        Ok(PromptResult { description: None, messages: vec![message], meta: None })
+    }
+}
+
+impl resources::Guest for Chameleon {
+    fn list_resources() -> Vec<ResourceInfo> {
+        list("resources", resource)
+    }
+
+    fn list_templates() -> Vec<ResourceTemplate> {
+        list("templates", template)
+    }
+
+    fn read_resource(uri: String) -> Result<Vec<EmbeddedResource>, RequestError> {
+        if uri.contains("missing") {
+            return Err(RequestError::NotFound);
+        }
+        let answer = json!({ "version": version(), "uri": uri });
+        Ok(vec![EmbeddedResource {
+            uri,
+            mime_type: Some("application/json".to_owned()),
+            contents: ResourceContents::Text(answer.to_string()),
+        }])
+    }
+}
+
+impl completions::Guest for Chameleon {
+    fn complete(
+        _reference: CompletionReference,
+        _argument: String,
+        value: String,
+        _context: Vec<(String, String)>,
+    ) -> Result<Completion, RequestError> {
+        let values: Vec<_> = ["blue", "brown", "green", "grey", "red"]
+            .into_iter()
+            .filter(|colour| colour.starts_with(&value))
+            .map(str::to_owned)
+            .collect();
+        Ok(Completion { total: u32::try_from(values.len()).ok(), values, has_more: false })
+    }
+}
+
+fn version() -> Value {
+    catalog()["version"].take()
+}
+
+fn list<T>(what: &str, of: fn(&Value) -> T) -> Vec<T> {
+    catalog()[what].as_array().into_iter().flatten().map(of).collect()
 }
 
 fn tool(tool: &Value) -> Tool {
@@ -109,6 +196,48 @@ fn tool(tool: &Value) -> Tool {
             open_world: hint("openWorldHint"),
         },
         extra: text(&tool["extra"]),
+    }
+}
+
+fn prompt(prompt: &Value) -> Prompt {
+    Prompt {
+        name: text(&prompt["name"]).unwrap_or_default(),
+        title: text(&prompt["title"]),
+        description: text(&prompt["description"]),
+        arguments: prompt["arguments"].as_array().into_iter().flatten().map(argument).collect(),
+        extra: text(&prompt["extra"]),
+    }
+}
+
+fn argument(argument: &Value) -> PromptArgument {
+    PromptArgument {
+        name: text(&argument["name"]).unwrap_or_default(),
+        title: text(&argument["title"]),
+        description: text(&argument["description"]),
+        required: argument["required"].as_bool().unwrap_or(false),
+    }
+}
+
+fn resource(resource: &Value) -> ResourceInfo {
+    ResourceInfo {
+        uri: text(&resource["uri"]).unwrap_or_default(),
+        name: text(&resource["name"]).unwrap_or_default(),
+        title: text(&resource["title"]),
+        description: text(&resource["description"]),
+        mime_type: text(&resource["mimeType"]),
+        size: resource["size"].as_u64(),
+        extra: text(&resource["extra"]),
+    }
+}
+
+fn template(template: &Value) -> ResourceTemplate {
+    ResourceTemplate {
+        uri_template: text(&template["uriTemplate"]).unwrap_or_default(),
+        name: text(&template["name"]).unwrap_or_default(),
+        title: text(&template["title"]),
+        description: text(&template["description"]),
+        mime_type: text(&template["mimeType"]),
+        extra: text(&template["extra"]),
     }
 }
 
