@@ -63,8 +63,11 @@ pub(super) fn json<R: Serialize>(id: &RequestId, outcome: &Result<R, ErrorData>)
 
 /// An error before there is a request to answer, or with another status than its code's.
 pub(super) fn refuse(status: StatusCode, id: Option<&RequestId>, fault: Fault) -> Response<Body> {
-    let error = error_data(fault);
-    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    let mut body = json!({"jsonrpc": "2.0", "error": error_data(fault)});
+    // MCP's errors leave the id out where it is not known; `null`, as plain JSON-RPC has it, is no id of MCP.
+    if let Some(id) = id {
+        body["id"] = json!(id);
+    }
     bytes(status, body.to_string().into_bytes())
 }
 
