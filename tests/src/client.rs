@@ -114,6 +114,11 @@ impl Client {
         self
     }
 
+    /// The same client, over the same connections, that declares something else from now on.
+    pub fn declaring(&self, capabilities: Value) -> Self {
+        Self { capabilities, ..self.clone() }
+    }
+
     /// The same client with other connections.
     pub fn apart(&self) -> Self {
         Self { http: http(), ..self.clone() }

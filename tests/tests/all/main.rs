@@ -5,6 +5,7 @@ mod cancel;
 mod clients;
 mod commands;
 mod docs;
+mod extension;
 mod grants;
 mod hardening;
 mod http;
