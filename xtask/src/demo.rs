@@ -2,18 +2,17 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    node::{self, Clients},
+    node::{self, Node},
+    server::Server,
     sh,
 };
 
@@ -45,19 +44,20 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let layby = node::build_host()?;
     let me = std::env::current_exe().context("cannot find this program")?;
     sh::run("the plugin tidy", Command::new(me).args(["plugins", "tidy"]))?;
-    let clients = Clients::install()?;
+    let node = Node::find()?;
+    node.install(&node::clients())?;
 
     let place = Place::make(args.keep)?;
     say("A folder with duplicates");
     show(&place.sample())?;
 
-    let server = Server::start(&layby, &place)?;
+    let server = serve(&layby, &place)?;
     say(&format!("A Layby host serves the plugin `tidy` at {}", server.url));
     println!("  It may read and delete in that one folder, and ask questions. Nothing else.");
 
     let answer = if args.decline { json!("decline") } else { json!({"delete": true, "keep": "first"}) };
     let plan = json!({"tool": "tidy_folder", "arguments": {}, "answers": {"delete_duplicates": answer}});
-    let told = drive(&clients, &server.url, &plan)?;
+    let told = drive(&node, &server.url, &plan)?;
     drop(server);
 
     say("The folder afterwards");
@@ -138,75 +138,12 @@ fn show(folder: &Path) -> Result<usize> {
     Ok(files.len())
 }
 
-/// A host that is stopped when dropped.
-struct Server {
-    child: Child,
-    url: String,
-}
-
-impl Server {
-    fn start(layby: &Path, place: &Place) -> Result<Self> {
-        let log = place.root.join("server.log");
-        let mut child = Command::new(layby)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .arg("--plugins")
-            .arg(place.plugins())
-            .arg("--data")
-            .arg(place.root.join("data"))
-            .current_dir(&place.root)
-            .stdout(Stdio::piped())
-            .stderr(fs::File::create(&log)?)
-            .spawn()
-            .context("cannot start the host")?;
-        let out = child.stdout.take().context("the host has no output")?;
-        let mut server = Self { child, url: String::new() };
-        // One line, once it is ready.
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
-        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
-        let Some(url) = url else {
-            bail!("the host did not start:\n{}", fs::read_to_string(&log).unwrap_or_default());
-        };
-        server.url = url.to_owned();
-        server.wait_for_tools(&log)?;
-        Ok(server)
-    }
-
-    /// Waits until the plugin has been compiled and serves: a host is ready before, since plugins come and go.
-    fn wait_for_tools(&self, log: &Path) -> Result<()> {
-        let address = self.url.trim_start_matches("http://").trim_end_matches("/mcp");
-        let until = Instant::now() + Duration::from_secs(120);
-        while Instant::now() < until {
-            let mut socket = TcpStream::connect(address)?;
-            write!(socket, "GET /ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-            let mut answer = String::new();
-            socket.read_to_string(&mut answer)?;
-            let body = answer.rsplit("\r\n").next().unwrap_or_default();
-            let state: Value =
-                serde_json::from_str(body).with_context(|| format!("/ready answered {answer:?}"))?;
-            if state["plugins"]["serving"].as_u64() > Some(0) {
-                return Ok(());
-            }
-            if state["plugins"]["refused"].as_u64() > Some(0) {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        bail!("the plugin does not serve:\n{}", fs::read_to_string(log).unwrap_or_default())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let id = self.child.id().to_string();
-        let asked = Command::new("kill").args(["-TERM", &id]).status().is_ok_and(|s| s.success());
-        if !asked {
-            // It is gone, or cannot be asked.
-            let _ = self.child.kill();
-        }
-        // Either way there is no child left behind.
-        let _ = self.child.wait();
-    }
+/// A host with nothing but this plugin.
+fn serve(layby: &Path, place: &Place) -> Result<Server> {
+    let mut command = Command::new(layby);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--plugins"]).arg(place.plugins());
+    command.arg("--data").arg(place.root.join("data")).current_dir(&place.root);
+    Server::host(command, &place.root.join("server.log"), 1)
 }
 
 /// What the client saw.
@@ -217,8 +154,8 @@ struct Told {
 }
 
 /// Runs the npm client and tells what it prints.
-fn drive(clients: &Clients, url: &str, plan: &Value) -> Result<Told> {
-    let mut command = clients.command("tasks.mjs");
+fn drive(node: &Node, url: &str, plan: &Value) -> Result<Told> {
+    let mut command = node.command("tasks.mjs");
     let mut child = command
         .args([url, &plan.to_string()])
         .stdin(Stdio::null())

@@ -3,9 +3,13 @@
 use clap::Parser;
 
 mod bench;
+mod clients;
+mod conformance;
 mod demo;
 mod node;
 mod plugins;
+mod python;
+mod server;
 mod sh;
 mod test;
 
@@ -18,6 +22,8 @@ enum Chore {
     Demo(demo::Args),
     /// Set everything up and pass all tests.
     Test(test::Args),
+    /// Run the official conformance suite against the real host, and count what it says.
+    Conformance(conformance::Args),
     /// Measure, and print a table.
     Bench(bench::Args),
 }
@@ -27,6 +33,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Plugins(args) => plugins::run(args),
         Chore::Demo(args) => demo::run(args),
         Chore::Test(args) => test::run(args),
+        Chore::Conformance(args) => conformance::run(args),
         Chore::Bench(args) => bench::run(args),
     }
 }

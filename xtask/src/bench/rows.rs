@@ -6,9 +6,10 @@ use serde_json::Value;
 use super::{
     Effort,
     data::Data,
-    process::{Programs, Server},
+    process::Programs,
     table::{Row, Table, Unit},
 };
+use crate::server::Server;
 
 /// Connections of the rows that fill the server.
 const MANY: usize = 64;
