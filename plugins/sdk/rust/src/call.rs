@@ -5,7 +5,8 @@ use crate::{
     types::{Change, InputAnswer, InputRequest, LogLevel, QuestionKind},
 };
 
-/// The call that a tool is serving: what it can tell its host, and ask of it.
+/// The call that a tool, a prompt, a resource or a completion is serving: what it can tell its host,
+/// and ask of it.
 #[derive(Debug)]
 pub struct Call(());
 

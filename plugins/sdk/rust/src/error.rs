@@ -2,10 +2,12 @@ use std::{any::Any, fmt::Display};
 
 use crate::{
     AskError, Cancelled,
-    types::{Content, ProtocolError, ToolError, ToolResult},
+    types::{Content, ProtocolError, RequestError, ToolError, ToolResult},
 };
 
-/// What a tool returns: `Ok` with anything that is [`IntoResult`](crate::IntoResult).
+/// What a tool returns: `Ok` with anything that is [`IntoResult`](crate::IntoResult). Prompts,
+/// resources and completions likewise, with [`IntoPrompt`](crate::IntoPrompt),
+/// [`IntoContents`](crate::IntoContents) and [`IntoCompletion`](crate::IntoCompletion).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// How a call ends when it does not succeed.
@@ -14,7 +16,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// model reads why; [`AskError`] and [`Cancelled`] become the case that the host expects of them.
 #[derive(Debug)]
 pub enum Error {
-    /// The tool ran and failed: a result with `isError: true`.
+    /// The tool ran and failed: a result with `isError: true`. Where a prompt, a resource or a
+    /// completion ends with it, a JSON-RPC error with its text.
     Failed(ToolResult),
     /// The call cannot be served: a JSON-RPC error.
     Protocol(ProtocolError),
@@ -22,9 +25,17 @@ pub enum Error {
     Unsupported,
     /// The tool saw that it was cancelled, and stopped.
     Cancelled,
+    /// There is no such resource or prompt, or no longer: `found.ok_or(Error::NotFound)?`. A tool
+    /// that ends with it has failed.
+    NotFound,
 }
 
 impl Error {
+    /// JSON-RPC's code for arguments that cannot be served.
+    pub const INVALID: i32 = -32602;
+    /// JSON-RPC's code for any other error.
+    pub const INTERNAL: i32 = -32603;
+
     /// A failure that the model is to read.
     pub fn failed(text: impl Into<String>) -> Self {
         Error::Failed(ToolResult {
@@ -62,6 +73,26 @@ impl From<Error> for ToolError {
             Error::Protocol(error) => ToolError::Protocol(error),
             Error::Unsupported => ToolError::Unsupported,
             Error::Cancelled => ToolError::Cancelled,
+            Error::NotFound => Error::failed("not found").into(),
+        }
+    }
+}
+
+impl From<Error> for RequestError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Failed(result) => {
+                let texts = result.content.iter().filter_map(|content| match content {
+                    Content::Text(text) => Some(text.as_str()),
+                    _ => None,
+                });
+                let message = texts.collect::<Vec<_>>().join("\n");
+                RequestError::Protocol(ProtocolError { code: Error::INTERNAL, message, data: None })
+            }
+            Error::Protocol(error) => RequestError::Protocol(error),
+            Error::Unsupported => RequestError::Unsupported,
+            Error::Cancelled => RequestError::Cancelled,
+            Error::NotFound => RequestError::NotFound,
         }
     }
 }

@@ -31,47 +31,57 @@
 //! Tools can be tested with the ordinary `cargo test`: [`testing::Host`] stands in for the host.
 
 mod ask;
+#[allow(missing_docs, unreachable_pub, clippy::all)]
+pub mod bindings;
 mod call;
+mod complete;
 mod error;
 mod form;
+mod pairs;
+mod prompt;
+mod resource;
 mod result;
 mod schema;
 pub mod testing;
 mod tool;
+mod uri;
 
-/// The raw interface, made from `wit/plugin.wit`.
-#[allow(missing_docs, unreachable_pub, clippy::all)]
-pub mod bindings {
-    wit_bindgen::generate!({
-        path: "../../../wit",
-        world: "plugin",
-        pub_export_macro: true,
-        default_bindings_module: "layby_plugin::bindings",
-        runtime_path: "::layby_plugin::__private::rt",
-    });
-}
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 
 /// The values that cross the boundary, as the interface has them.
 pub mod types {
-    pub use crate::bindings::exports::layby::plugin::tools::{Tool, ToolError, ToolResult};
     pub use crate::bindings::layby::plugin::call::{
         Change, FormQuestion, InputAnswer, InputRequest, LogLevel, Question, QuestionKind, UrlQuestion,
     };
     pub use crate::bindings::layby::plugin::types::{
-        Content, EmbeddedResource, Media, ProtocolError, ResourceContents, ResourceLink, ToolAnnotations,
+        Completion, CompletionReference, Content, EmbeddedResource, Media, Prompt, PromptArgument,
+        PromptMessage, PromptResult, ProtocolError, RequestError, ResourceContents, ResourceInfo,
+        ResourceLink, ResourceTemplate, Role, Tool, ToolAnnotations, ToolError, ToolResult,
     };
 }
 
 pub use ask::{Answer, AskError, AskMany, Form, Roots, Sampling, Url, form, roots, sampling, url};
 pub use call::{Call, Cancelled};
+pub use complete::{Complete, Context, IntoCompletion, Reference, starting_with};
 pub use error::{Error, Result};
-pub use layby_plugin_macros::tool;
+pub use layby_plugin_macros::{complete, plugin, prompt, resource, template, tool};
+pub use prompt::{Described, IntoPrompt, Prompt, assistant, user};
+pub use resource::{IntoContents, Resource, Template, text_contents};
 pub use result::{IntoResult, Json, Structured, media};
+#[doc(hidden)]
+pub use tool::Arguments;
 pub use tool::Tool;
 
 /// Everything that most plugins use.
 pub mod prelude {
-    pub use crate::{Answer, Call, Error, Json, Result, tool};
+    pub use crate::{
+        Answer, Call, Context, Error, Json, Result, assistant, complete, prompt, resource, template, tool,
+        user,
+    };
     pub use schemars::{self, JsonSchema};
     pub use serde::{self, Deserialize, Serialize};
 }
@@ -79,40 +89,19 @@ pub mod prelude {
 /// What the macros write; no part of the interface.
 #[doc(hidden)]
 pub mod __private {
+    pub mod complete {
+        pub use crate::complete::{completes, nothing, serve};
+    }
+    pub mod prompt {
+        pub use crate::prompt::{definition, serve};
+    }
+    pub mod resource {
+        pub use crate::resource::{
+            Attributes, resource_definition, serve_resource, serve_template, template_definition,
+        };
+    }
     pub use crate::tool::{NoArguments, definition, serve, unknown};
     pub use wit_bindgen::rt;
-}
-
-/// Exports the plugin: lists its tools, by the names of their functions.
-#[macro_export]
-macro_rules! plugin {
-    ($($tool:path),+ $(,)?) => {
-        // Public, so that the tools count as used outside the sandbox too.
-        #[doc(hidden)]
-        #[allow(missing_debug_implementations, unreachable_pub)]
-        pub struct __LaybyPlugin;
-
-        impl $crate::bindings::exports::layby::plugin::tools::Guest for __LaybyPlugin {
-            fn list_tools() -> ::std::vec::Vec<$crate::types::Tool> {
-                ::std::vec![$(<$tool as $crate::Tool>::definition()),+]
-            }
-
-            fn call_tool(
-                name: ::std::string::String,
-                arguments: ::std::string::String,
-            ) -> ::std::result::Result<$crate::types::ToolResult, $crate::types::ToolError> {
-                $(
-                    if name == <$tool as $crate::Tool>::NAME {
-                        return <$tool as $crate::Tool>::call(&arguments);
-                    }
-                )+
-                ::std::result::Result::Err($crate::__private::unknown(&name))
-            }
-        }
-
-        #[cfg(target_family = "wasm")]
-        $crate::bindings::export!(__LaybyPlugin with_types_in $crate::bindings);
-    };
 }
 
 // The code that `generate!` and the macros write names this crate, also from inside it.

@@ -98,6 +98,28 @@ impl IntoResult for () {
     }
 }
 
+macro_rules! content {
+    ($($t:ty => $into:expr),+ $(,)?) => {$(
+        impl From<$t> for Content {
+            fn from(value: $t) -> Self {
+                $into(value)
+            }
+        }
+    )+};
+}
+
+content! {
+    String => Content::Text,
+    EmbeddedResource => Content::Embedded,
+    ResourceLink => Content::ResourceLink,
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Content::Text(text.to_owned())
+    }
+}
+
 /// Bytes of a media type, for [`Content::Image`] and [`Content::Audio`].
 pub fn media(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Media {
     Media { data: data.into(), mime_type: mime_type.into() }

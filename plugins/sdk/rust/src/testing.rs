@@ -17,8 +17,11 @@
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
 use crate::{
-    Call,
-    types::{InputAnswer, InputRequest, LogLevel},
+    Call, Complete, Context, Prompt, Resource, Template, Tool,
+    types::{
+        Change, Completion, EmbeddedResource, InputAnswer, InputRequest, LogLevel, PromptResult,
+        RequestError, ToolError, ToolResult,
+    },
 };
 
 /// A host that answers as it is told, and remembers what a tool said.
@@ -36,6 +39,7 @@ struct State {
     asked: Vec<InputRequest>,
     progress: Vec<(f64, Option<f64>, Option<String>)>,
     logged: Vec<(LogLevel, String)>,
+    changed: Vec<Change>,
 }
 
 #[cfg_attr(target_family = "wasm", allow(dead_code))]
@@ -75,6 +79,41 @@ impl Host {
         result
     }
 
+    /// Calls a tool as the host does: with arguments as JSON text, and the result as it crosses
+    /// the boundary.
+    pub fn call_tool<T: Tool>(&self, arguments: &str) -> Result<ToolResult, ToolError> {
+        self.run(|_| T::call(arguments))
+    }
+
+    /// Gets a prompt as the host does.
+    pub fn get_prompt<P: Prompt>(&self, arguments: &[(&str, &str)]) -> Result<PromptResult, RequestError> {
+        self.run(|_| P::get(pairs(arguments)))
+    }
+
+    /// Reads a resource as the host does.
+    pub fn read_resource<R: Resource>(&self) -> Result<Vec<EmbeddedResource>, RequestError> {
+        self.run(|_| R::read())
+    }
+
+    /// Reads a resource of a template as the host does; a URI that does not fit is not found.
+    pub fn read_template<T: Template>(&self, uri: &str) -> Result<Vec<EmbeddedResource>, RequestError> {
+        self.run(|_| T::read(uri)).unwrap_or(Err(RequestError::NotFound))
+    }
+
+    /// Completes a value as the host does; `context` are the arguments that are settled already.
+    pub fn complete<C: Complete>(
+        &self,
+        value: &str,
+        context: &[(&str, &str)],
+    ) -> Result<Completion, RequestError> {
+        self.run(|_| C::complete(value, &Context::of_host(pairs(context))))
+    }
+
+    /// What was said to have changed so far.
+    pub fn changed(&self) -> Vec<Change> {
+        self.0.borrow().changed.clone()
+    }
+
     /// The questions that were put so far.
     pub fn asked(&self) -> Vec<InputRequest> {
         self.0.borrow().asked.clone()
@@ -89,6 +128,10 @@ impl Host {
     pub fn logged(&self) -> Vec<(LogLevel, String)> {
         self.0.borrow().logged.clone()
     }
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// The host's functions: the real ones in the sandbox, the stand-in elsewhere.
@@ -136,7 +179,9 @@ pub(crate) mod host {
             with(false, |host| !host.answers.is_empty())
         }
 
-        pub(crate) fn changed(_what: &Change) {}
+        pub(crate) fn changed(what: &Change) {
+            with((), |host| host.changed.push(what.clone()));
+        }
 
         pub(crate) fn request_input(requests: &[InputRequest]) -> Result<Vec<InputAnswer>, InputError> {
             with(Err(InputError::Unsupported), |host| {

@@ -1,7 +1,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Error, IntoResult, Result, schema,
+    Error, IntoResult, Result, pairs, schema,
     types::{self, ProtocolError, ToolAnnotations, ToolError, ToolResult},
 };
 
@@ -41,11 +41,13 @@ pub fn definition<A: Arguments, T: IntoResult>(
     }
 }
 
-/// The arguments of a tool: any type with a schema, or none.
+/// The arguments of a tool or a prompt, or a template's variables: any type with a schema, or none.
 #[doc(hidden)]
 pub trait Arguments: Sized {
     fn schema() -> String;
     fn read(json: &str) -> Result<Self>;
+    /// From names and texts; the error is the reason.
+    fn from_pairs(pairs: Vec<(String, String)>) -> std::result::Result<Self, String>;
 }
 
 /// The arguments of a tool that takes none.
@@ -61,6 +63,10 @@ impl Arguments for NoArguments {
     fn read(_json: &str) -> Result<Self> {
         Ok(Self)
     }
+
+    fn from_pairs(_pairs: Vec<(String, String)>) -> std::result::Result<Self, String> {
+        Ok(Self)
+    }
 }
 
 impl<T: DeserializeOwned + schemars::JsonSchema> Arguments for T {
@@ -70,6 +76,10 @@ impl<T: DeserializeOwned + schemars::JsonSchema> Arguments for T {
 
     fn read(json: &str) -> Result<Self> {
         serde_json::from_str(json).map_err(|e| Error::failed(format!("the arguments do not fit: {e}")))
+    }
+
+    fn from_pairs(pairs: Vec<(String, String)>) -> std::result::Result<Self, String> {
+        pairs::read(pairs).map_err(|e| e.to_string())
     }
 }
 
