@@ -141,6 +141,9 @@ pub struct StoreConfig {
 impl StoreConfig {
     /// Bytes of guests' data that one statement carries; a batch of large results takes several.
     pub const STATEMENT_SIZE: ByteSize = ByteSize::mib(16);
+    /// Live tasks that the writer remembers, so that their next change need not read them first: more than
+    /// can run and wait in one process (`host.concurrency`, `host.waiting`).
+    pub const KNOWN_TASKS: usize = 4096;
     /// Write-ahead log kept on disk after a burst: enough for steady work without growing anew.
     pub const WAL_KEPT: ByteSize = ByteSize::mib(64);
     /// Tasks that one commit of a sweep takes: some milliseconds, so that callers' writes come between.

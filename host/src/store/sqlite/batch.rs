@@ -8,7 +8,7 @@ use sqlx::SqliteConnection;
 
 use super::{
     rows::{self, Rows, signed},
-    sql,
+    sql::{self, Bulk},
     writer::{ById, Work},
 };
 use crate::{
@@ -30,6 +30,58 @@ impl Slot {
     }
 }
 
+/// Live tasks that this connection wrote, as they are in the database: what most updates need not read.
+/// Another connection's commit makes all of them unknown.
+#[derive(Default)]
+pub(super) struct Known {
+    tasks: ById<Task>,
+    data_version: Option<i64>,
+}
+
+impl Known {
+    /// To be called inside the transaction, before the first look: forgets everything where somebody
+    /// else has written.
+    pub(super) async fn check(&mut self, c: &mut SqliteConnection) -> Result<(), StoreError> {
+        let version = sqlx::query_scalar(sql::DATA_VERSION).fetch_one(c).await?;
+        if self.data_version.replace(version) != Some(version) {
+            self.tasks.clear();
+        }
+        Ok(())
+    }
+
+    /// Another connection takes over: its versions are other ones.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    fn get(&self, id: &TaskId) -> Option<&Task> {
+        self.tasks.get(id)
+    }
+
+    /// Takes note of what was committed. An ended task is not kept: nothing changes it but a sweep.
+    pub(super) fn committed(&mut self, batch: Batch) {
+        for (id, slot) in batch.slots {
+            match slot.changed {
+                Some(task) if task.end.is_none() => {
+                    self.make_room();
+                    self.tasks.insert(id, task);
+                }
+                Some(_) => drop(self.tasks.remove(&id)),
+                None => {}
+            }
+        }
+    }
+
+    /// Any one goes: it will be read again.
+    fn make_room(&mut self) {
+        if self.tasks.len() >= StoreConfig::KNOWN_TASKS
+            && let Some(id) = self.tasks.keys().next().copied()
+        {
+            self.tasks.remove(&id);
+        }
+    }
+}
+
 type Key = (String, String, String);
 
 fn key_of(task: &Task) -> Option<Key> {
@@ -48,38 +100,46 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Reads the rows that `work` changes, and those that stand in the way of its keys.
-    pub(super) async fn load(c: &mut SqliteConnection, work: &[&Work]) -> Result<Self, StoreError> {
+    /// Reads the rows that `work` changes, but for those that are `known` as they are now, and those
+    /// that stand in the way of its keys.
+    pub(super) async fn load(
+        c: &mut SqliteConnection,
+        work: &[&Work],
+        known: &Known,
+    ) -> Result<Self, StoreError> {
+        let mut batch = Self::default();
         let (mut ids, mut keys) = (Rows::default(), Rows::default());
         for work in work {
             match work {
-                Work::Update(id, _) => ids.row().bytes(id.0.as_bytes()).end(),
+                Work::Update(id, _) => match known.get(id) {
+                    Some(task) => batch.read(task.clone()),
+                    None => {
+                        ids.bytes(*id.0.as_bytes());
+                    }
+                },
                 Work::Admit(task) => {
                     let Some((principal, tool, key)) = key_of(task) else {
                         return Err(StoreError::Other(
                             "a task without a key cannot be admitted by it".into(),
                         ));
                     };
-                    keys.row().bytes(principal.as_bytes()).bytes(tool.as_bytes()).bytes(key.as_bytes()).end();
+                    keys.text(&principal).text(&tool).bytes(key);
                 }
                 _ => {}
             }
         }
-        let mut batch = Self::default();
-        for (rows, query) in [(ids, sql::TASKS_OF_BATCH), (keys, sql::TASKS_OF_KEYS)] {
-            if rows.count == 0 {
-                continue;
-            }
-            let (json, arena, _) = rows.finish();
-            for row in sqlx::query(query).bind(json).bind(arena).fetch_all(&mut *c).await? {
-                let task = rows::task(&row)?;
-                if let Some(key) = key_of(&task) {
-                    batch.keys.insert(key, task.id);
-                }
-                batch.slots.insert(task.id, Slot { stored: Some(task), changed: None });
-            }
+        for (rows, query) in [(ids, &sql::TASKS_OF_BATCH), (keys, &sql::TASKS_OF_KEYS)] {
+            rows.select(query, c).await?.into_iter().for_each(|task| batch.read(task));
         }
         Ok(batch)
+    }
+
+    /// Takes note of a task as the database has it.
+    fn read(&mut self, task: Task) {
+        if let Some(key) = key_of(&task) {
+            self.keys.insert(key, task.id);
+        }
+        self.slots.entry(task.id).or_insert(Slot { stored: Some(task), changed: None });
     }
 
     pub(super) fn insert(&mut self, task: &Task) -> Result<(), StoreError> {
@@ -124,13 +184,13 @@ impl Batch {
     }
 
     /// Writes what has changed; false where nothing has.
-    pub(super) async fn write(self, c: &mut SqliteConnection) -> Result<bool, StoreError> {
+    pub(super) async fn write(&self, c: &mut SqliteConnection) -> Result<bool, StoreError> {
         let Self { slots, new, bury, .. } = self;
-        let mut wrote = bury_tasks(c, &bury).await?;
-        let mut inserts = Statement::new(sql::INSERT_TASKS);
-        let mut updates = Statement::new(sql::UPDATE_TASKS);
-        let mut questions = Statement::new(sql::INSERT_QUESTIONS);
-        let mut answers = Statement::new(sql::ANSWER_QUESTIONS);
+        let mut wrote = bury_tasks(c, bury).await?;
+        let mut inserts = Statement::new(&sql::INSERT_TASKS);
+        let mut updates = Statement::new(&sql::UPDATE_TASKS);
+        let mut questions = Statement::new(&sql::INSERT_QUESTIONS);
+        let mut answers = Statement::new(&sql::ANSWER_QUESTIONS);
         let fresh = new.iter().filter_map(|id| slots.get(id));
         let old = slots.values().filter(|s| s.stored.is_some());
         // Tasks before their questions: a statement that fills up is sent at once.
@@ -153,9 +213,9 @@ impl Batch {
             let was = slot.stored.as_ref().map_or(&[][..], |t| &t.questions[..]);
             for (position, question) in task.questions.iter().enumerate() {
                 match was.get(position) {
-                    None => rows::push_question(&mut questions.rows, task.id, position, question, false),
+                    None => rows::push_question(&mut questions.rows, task.id, position, question),
                     Some(before) if before.answer.is_none() && question.answer.is_some() => {
-                        rows::push_question(&mut answers.rows, task.id, position, question, true);
+                        rows::push_answer(&mut answers.rows, task.id, position, question);
                     }
                     Some(_) => {}
                 }
@@ -170,18 +230,18 @@ impl Batch {
 
 /// Rows on their way to one statement.
 struct Statement {
-    sql: &'static str,
+    bulk: &'static Bulk,
     rows: Rows,
 }
 
 impl Statement {
-    fn new(sql: &'static str) -> Self {
-        Self { sql, rows: Rows::default() }
+    fn new(bulk: &'static Bulk) -> Self {
+        Self { bulk, rows: Rows::default() }
     }
 
     /// Large results must not all stand in memory twice: past this size what there is goes out.
     async fn send_if_full(&mut self, c: &mut SqliteConnection) -> Result<(), StoreError> {
-        if self.rows.arena.len() >= StoreConfig::STATEMENT_SIZE.as_usize() {
+        if self.rows.bytes >= StoreConfig::STATEMENT_SIZE.as_usize() {
             self.send(c).await?;
         }
         Ok(())
@@ -189,32 +249,29 @@ impl Statement {
 
     /// True where there was something to send; an error where not every row was written.
     async fn send(&mut self, c: &mut SqliteConnection) -> Result<bool, StoreError> {
-        let (json, arena, count) = std::mem::take(&mut self.rows).finish();
-        if count == 0 {
+        if self.rows.is_empty() {
             return Ok(false);
         }
-        let written = sqlx::query(self.sql).bind(json).bind(arena).execute(c).await?.rows_affected();
-        if written == count {
+        let (rows, written) = std::mem::take(&mut self.rows).execute(self.bulk, c).await?;
+        if written == rows {
             Ok(true)
         } else {
             Err(StoreError::Other(format!(
-                "{written} of {count} rows were written: one was not as it was read"
+                "{written} of {rows} rows were written: one was not as it was read"
             )))
         }
     }
 }
 
 async fn bury_tasks(c: &mut SqliteConnection, ids: &[TaskId]) -> Result<bool, StoreError> {
-    if ids.is_empty() {
-        return Ok(false);
+    for statement in [&sql::BURY_BATCH, &sql::DELETE_BATCH] {
+        let mut rows = Rows::default();
+        for id in ids {
+            rows.bytes(*id.0.as_bytes());
+        }
+        rows.execute(statement, c).await?;
     }
-    let mut rows = Rows::default();
-    ids.iter().for_each(|id| rows.row().bytes(id.0.as_bytes()).end());
-    let (json, arena, _) = rows.finish();
-    for statement in [sql::BURY_BATCH, sql::DELETE_BATCH] {
-        sqlx::query(statement).bind(&json).bind(&arena).execute(&mut *c).await?;
-    }
-    Ok(true)
+    Ok(!ids.is_empty())
 }
 
 /// A statement without parameters.

@@ -1,13 +1,12 @@
-//! Between rows and values. A batch goes to SQLite as two parameters: a JSON array of arrays of
-//! integers, and one BLOB (the arena) that holds every string and byte sequence; a text or blob
-//! column is `substr(arena, offset, length)`. So one statement writes any number of rows, and no
-//! byte of a guest's is ever escaped.
+//! Between rows and values.
 
-use std::fmt::Write as _;
-
-use sqlx::{Row as _, sqlite::SqliteRow};
+use sqlx::{
+    Arguments as _, Row as _, SqliteConnection,
+    sqlite::{SqliteArguments, SqliteRow},
+};
 use uuid::Uuid;
 
+use super::sql::Bulk;
 use crate::{
     base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
     store::{
@@ -15,66 +14,109 @@ use crate::{
     },
 };
 
-/// The rows of one statement.
+/// A value on its way to a statement.
+enum Value {
+    Null,
+    Int(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// The rows of one statement: their values, one after the other.
 #[derive(Default)]
 pub(super) struct Rows {
-    pub(super) json: String,
-    pub(super) arena: Vec<u8>,
-    pub(super) count: u64,
+    values: Vec<Value>,
+    /// Bytes of texts and blobs.
+    pub(super) bytes: usize,
 }
 
 impl Rows {
-    /// Begins a row; its columns follow.
-    pub(super) fn row(&mut self) -> &mut Self {
-        self.json.push_str(if self.json.is_empty() { "[[" } else { ",[" });
-        self.count += 1;
-        self
-    }
-
-    /// Ends the row begun last.
-    pub(super) fn end(&mut self) {
-        self.json.pop();
-        self.json.push(']');
-    }
-
-    /// The whole as JSON text.
-    pub(super) fn finish(mut self) -> (String, Vec<u8>, u64) {
-        self.json.push_str(if self.json.is_empty() { "[]" } else { "]" });
-        (self.json, self.arena, self.count)
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty()
     }
 
     pub(super) fn int(&mut self, n: u64) -> &mut Self {
-        // Writing to a String cannot fail.
-        let _ = write!(self.json, "{},", signed(n));
+        self.values.push(Value::Int(signed(n)));
         self
     }
 
     pub(super) fn maybe_int(&mut self, n: Option<u64>) -> &mut Self {
-        match n {
-            Some(n) => self.int(n),
-            None => self.null(),
-        }
-    }
-
-    fn null(&mut self) -> &mut Self {
-        self.json.push_str("null,");
+        self.values.push(n.map_or(Value::Null, |n| Value::Int(signed(n))));
         self
     }
 
-    /// Two columns: offset (from 1, as `substr` counts) and length.
-    pub(super) fn bytes(&mut self, b: &[u8]) -> &mut Self {
-        let at = self.arena.len() + 1;
-        self.arena.extend_from_slice(b);
-        let _ = write!(self.json, "{at},{},", b.len());
+    pub(super) fn text(&mut self, t: &str) -> &mut Self {
+        self.bytes += t.len();
+        self.values.push(Value::Text(t.to_owned()));
         self
     }
 
-    /// As [`Rows::bytes`]; nulls for none.
-    pub(super) fn maybe_bytes(&mut self, b: Option<&[u8]>) -> &mut Self {
-        match b {
-            Some(b) => self.bytes(b),
-            None => self.null().null(),
+    pub(super) fn bytes(&mut self, b: impl Into<Vec<u8>>) -> &mut Self {
+        self.maybe_bytes(Some(b))
+    }
+
+    /// As [`Rows::bytes`]; null for none.
+    pub(super) fn maybe_bytes(&mut self, b: Option<impl Into<Vec<u8>>>) -> &mut Self {
+        let value = b.map_or(Value::Null, |b| Value::Bytes(b.into()));
+        if let Value::Bytes(b) = &value {
+            self.bytes += b.len();
         }
+        self.values.push(value);
+        self
+    }
+
+    /// Runs `bulk` over all of them; returns how many rows there were and how many it touched.
+    pub(super) async fn execute(
+        self,
+        bulk: &'static Bulk,
+        c: &mut SqliteConnection,
+    ) -> Result<(u64, u64), StoreError> {
+        let (mut rows, mut touched) = (0, 0);
+        for (size, arguments) in self.chunks(bulk)? {
+            touched += sqlx::query_with(bulk.text(size), arguments).execute(&mut *c).await?.rows_affected();
+            rows += 1 << size;
+        }
+        Ok((rows, touched))
+    }
+
+    /// The tasks that `bulk` selects by them.
+    pub(super) async fn select(
+        self,
+        bulk: &'static Bulk,
+        c: &mut SqliteConnection,
+    ) -> Result<Vec<Task>, StoreError> {
+        let mut found = Vec::new();
+        for (size, arguments) in self.chunks(bulk)? {
+            for row in sqlx::query_with(bulk.text(size), arguments).fetch_all(&mut *c).await? {
+                found.push(task(&row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Groups of rows whose number is a power of two, given as its exponent.
+    fn chunks(self, bulk: &Bulk) -> Result<Vec<(usize, SqliteArguments)>, StoreError> {
+        let mut left = self.values.len() / bulk.width;
+        debug_assert_eq!(left * bulk.width, self.values.len(), "a row has another number of values");
+        let mut values = self.values.into_iter();
+        let mut chunks = Vec::new();
+        while left > 0 {
+            let size = (left.ilog2() as usize).min(Bulk::SIZES - 1);
+            let mut arguments = SqliteArguments::default();
+            arguments.reserve(bulk.width << size, 0);
+            for value in values.by_ref().take(bulk.width << size) {
+                let added = match value {
+                    Value::Null => arguments.add(None::<i64>),
+                    Value::Int(n) => arguments.add(n),
+                    Value::Text(t) => arguments.add(t),
+                    Value::Bytes(b) => arguments.add(b),
+                };
+                added.map_err(|e| StoreError::Other(e.to_string()))?;
+            }
+            chunks.push((size, arguments));
+            left -= 1 << size;
+        }
+        Ok(chunks)
     }
 }
 
@@ -90,37 +132,34 @@ fn json_bytes<T: serde::Serialize>(v: &T) -> Vec<u8> {
 
 /// A new task's row: the columns of `INSERT_TASKS`, in order.
 pub(super) fn push_new(rows: &mut Rows, t: &Task) {
-    rows.row()
-        .bytes(t.id.0.as_bytes())
-        .bytes(t.principal.as_str().as_bytes())
-        .bytes(t.tool.as_bytes())
-        .bytes(t.plugin.as_bytes())
-        .bytes(&t.digest.0)
+    rows.bytes(*t.id.0.as_bytes())
+        .text(t.principal.as_str())
+        .text(&t.tool)
+        .text(&t.plugin)
+        .bytes(t.digest.0)
         .int(t.created_at.0)
         .maybe_bytes(t.key.as_ref().map(|k| k.key.as_bytes()))
-        .maybe_bytes(t.key.as_ref().map(|k| &k.arguments.0[..]));
+        .maybe_bytes(t.key.as_ref().map(|k| k.arguments.0));
     push_changing(rows, t);
-    rows.end();
 }
 
 /// A changed task's row: the columns of `UPDATE_TASKS`; `fence` is the one it was read with.
 pub(super) fn push_changed(rows: &mut Rows, t: &Task, fence: u64) {
-    rows.row().bytes(t.id.0.as_bytes()).int(fence);
+    rows.bytes(*t.id.0.as_bytes()).int(fence);
     push_changing(rows, t);
-    rows.end();
 }
 
 fn push_changing(rows: &mut Rows, t: &Task) {
     let expires = t.created_at + t.ttl;
     let due = t.input_deadline.map_or(expires, |d| d.min(expires));
-    rows.bytes(t.status.as_str().as_bytes())
+    rows.text(t.status.as_str())
         .maybe_bytes(t.status_message.as_ref().map(|m| m.as_bytes()))
         .int(t.updated_at.0)
         .int(t.ttl.0)
         .int(t.poll_interval.0)
         .int(t.active_left.0)
         .int(t.absence.0)
-        .maybe_bytes(t.holder.as_ref().map(|h| &h.0.as_bytes()[..]))
+        .maybe_bytes(t.holder.as_ref().map(|h| *h.0.as_bytes()))
         .int(t.fence)
         .maybe_int(t.cancel_requested.map(|c| c.0))
         .maybe_int(t.input_deadline.map(|c| c.0))
@@ -129,20 +168,23 @@ fn push_changing(rows: &mut Rows, t: &Task) {
         .int(t.questions.len() as u64)
         .int(expires.0)
         .int(due.0)
-        .maybe_bytes(t.end.as_ref().map(json_bytes).as_deref());
+        .maybe_bytes(t.end.as_ref().map(json_bytes));
 }
 
-/// A new question's row, or with `answer_only` a changed one's.
-pub(super) fn push_question(rows: &mut Rows, id: TaskId, position: usize, q: &Question, answer_only: bool) {
-    rows.row().bytes(id.0.as_bytes()).int(position as u64);
-    if !answer_only {
-        rows.int(u64::from(q.round))
-            .bytes(kind_str(q.kind).as_bytes())
-            .bytes(q.key.as_bytes())
-            .bytes(&json_bytes(&q.request));
-    }
-    rows.maybe_bytes(q.answer.as_ref().map(json_bytes).as_deref());
-    rows.end();
+/// A new question's row: the columns of `INSERT_QUESTIONS`.
+pub(super) fn push_question(rows: &mut Rows, id: TaskId, position: usize, q: &Question) {
+    rows.bytes(*id.0.as_bytes())
+        .int(position as u64)
+        .int(u64::from(q.round))
+        .text(kind_str(q.kind))
+        .bytes(q.key.as_bytes())
+        .bytes(json_bytes(&q.request))
+        .maybe_bytes(q.answer.as_ref().map(json_bytes));
+}
+
+/// An answered question's row: the columns of `ANSWER_QUESTIONS`.
+pub(super) fn push_answer(rows: &mut Rows, id: TaskId, position: usize, q: &Question) {
+    rows.bytes(*id.0.as_bytes()).int(position as u64).maybe_bytes(q.answer.as_ref().map(json_bytes));
 }
 
 const fn kind_str(kind: QuestionKind) -> &'static str {

@@ -1,6 +1,33 @@
-//! Every statement, in one place. In the statements over a batch, `?1` is a JSON array of rows and
-//! `?2` the arena that they point into (see `rows.rs`). A row is read some thirty times, so it is made binary
-//! once: as text it would be made anew and parsed anew each time.
+//! Every statement, in one place. One that takes many rows is a [`Bulk`].
+
+use std::sync::OnceLock;
+
+/// A statement over any number of rows, each a group of bound values. A text for each number of rows
+/// would fill the cache of prepared statements, so there is one for each power of two.
+pub(super) struct Bulk {
+    head: &'static str,
+    tail: &'static str,
+    /// Values of a row.
+    pub(super) width: usize,
+    texts: [OnceLock<String>; Bulk::SIZES],
+}
+
+impl Bulk {
+    /// 1, 2, 4, … 64 rows: 64 of the widest are 1,600 of the 32,766 values that SQLite binds.
+    pub(super) const SIZES: usize = 7;
+
+    const fn new(head: &'static str, width: usize, tail: &'static str) -> Self {
+        Self { head, tail, width, texts: [const { OnceLock::new() }; Bulk::SIZES] }
+    }
+
+    /// The text for two to the power of `size` rows.
+    pub(super) fn text(&'static self, size: usize) -> &'static str {
+        self.texts[size].get_or_init(|| {
+            let row = format!("({})", vec!["?"; self.width].join(","));
+            format!("{}{}{}", self.head, vec![row; 1 << size].join(","), self.tail)
+        })
+    }
+}
 
 /// Rows of tasks with their questions, as `rows::task` reads them; the tail says which.
 macro_rules! select_tasks {
@@ -21,12 +48,12 @@ macro_rules! select_tasks {
 pub(super) const TASK: &str = select_tasks!("WHERE t.id = ?1");
 pub(super) const TASK_OF_KEY: &str =
     select_tasks!("WHERE t.principal = ?1 AND t.tool = ?2 AND t.idem_key = ?3");
-pub(super) const TASKS_OF_BATCH: &str =
-    select_tasks!("WHERE t.id IN (SELECT substr(?2, value ->> 0, value ->> 1) FROM json_each(?1))");
-pub(super) const TASKS_OF_KEYS: &str = select_tasks!(
-    "JOIN json_each(?1) j ON t.principal = CAST(substr(?2, j.value ->> 0, j.value ->> 1) AS TEXT)
-     AND t.tool = CAST(substr(?2, j.value ->> 2, j.value ->> 3) AS TEXT)
-     AND t.idem_key = substr(?2, j.value ->> 4, j.value ->> 5) WHERE t.idem_key IS NOT NULL"
+pub(super) static TASKS_OF_BATCH: Bulk = Bulk::new(select_tasks!("WHERE t.id IN (VALUES "), 1, ")");
+pub(super) static TASKS_OF_KEYS: Bulk = Bulk::new(
+    select_tasks!("JOIN (VALUES "),
+    3,
+    ") j ON t.principal = j.column1 AND t.tool = j.column2 AND t.idem_key = j.column3
+     WHERE t.idem_key IS NOT NULL",
 );
 pub(super) const LIST: &str =
     select_tasks!("WHERE (?1 IS NULL OR t.principal = ?1) ORDER BY t.n DESC LIMIT ?2");
@@ -50,60 +77,49 @@ pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks WHERE outcome IS
 pub(super) const TOMBSTONE: &str =
     "SELECT id, principal, status, reason, expired_at FROM tombstones WHERE id = ?1";
 
-pub(super) const INSERT_TASKS: &str =
-    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
- INSERT INTO tasks (id, principal, tool, plugin, digest, created_at,
+pub(super) static INSERT_TASKS: Bulk = Bulk::new(
+    "INSERT INTO tasks (id, principal, tool, plugin, digest, created_at,
     idem_key, idem_arguments, status, status_message, updated_at, ttl, poll_interval, active_left, absence,
     holder, fence, cancel_requested, input_deadline, resume_on_timeout, revealed, questions, expires_at,
-    due_at, outcome)
- SELECT substr(?2, value ->> 0, value ->> 1), CAST(substr(?2, value ->> 2, value ->> 3) AS TEXT),
-    CAST(substr(?2, value ->> 4, value ->> 5) AS TEXT), CAST(substr(?2, value ->> 6, value ->> 7) AS TEXT),
-    substr(?2, value ->> 8, value ->> 9), value ->> 10, substr(?2, value ->> 11, value ->> 12),
-    substr(?2, value ->> 13, value ->> 14), CAST(substr(?2, value ->> 15, value ->> 16) AS TEXT),
-    substr(?2, value ->> 17, value ->> 18), value ->> 19, value ->> 20, value ->> 21, value ->> 22,
-    value ->> 23, substr(?2, value ->> 24, value ->> 25), value ->> 26, value ->> 27, value ->> 28,
-    value ->> 29, value ->> 30, value ->> 31, value ->> 32, value ->> 33,
-    substr(?2, value ->> 34, value ->> 35)
- FROM r";
+    due_at, outcome) VALUES ",
+    25,
+    "",
+);
 
 /// Terminal is final and the fence holds here once more, whatever a change has computed: rows that
 /// do not match are not counted, and the batch fails.
-pub(super) const UPDATE_TASKS: &str =
-    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
- UPDATE tasks SET
-    status = CAST(substr(?2, value ->> 3, value ->> 4) AS TEXT),
-    status_message = substr(?2, value ->> 5, value ->> 6), updated_at = value ->> 7, ttl = value ->> 8,
-    poll_interval = value ->> 9, active_left = value ->> 10, absence = value ->> 11,
-    holder = substr(?2, value ->> 12, value ->> 13), fence = value ->> 14, cancel_requested = value ->> 15,
-    input_deadline = value ->> 16, resume_on_timeout = value ->> 17, revealed = value ->> 18,
-    questions = value ->> 19, expires_at = value ->> 20, due_at = value ->> 21,
-    outcome = substr(?2, value ->> 22, value ->> 23)
- FROM r
- WHERE tasks.id = substr(?2, value ->> 0, value ->> 1) AND tasks.fence = value ->> 2
-    AND (tasks.outcome IS NULL OR tasks.outcome = substr(?2, value ->> 22, value ->> 23))";
+pub(super) static UPDATE_TASKS: Bulk = Bulk::new(
+    "UPDATE tasks SET
+    status = r.column3, status_message = r.column4, updated_at = r.column5, ttl = r.column6,
+    poll_interval = r.column7, active_left = r.column8, absence = r.column9, holder = r.column10,
+    fence = r.column11, cancel_requested = r.column12, input_deadline = r.column13,
+    resume_on_timeout = r.column14, revealed = r.column15, questions = r.column16, expires_at = r.column17,
+    due_at = r.column18, outcome = r.column19
+ FROM (VALUES ",
+    19,
+    ") r
+ WHERE tasks.id = r.column1 AND tasks.fence = r.column2
+    AND (tasks.outcome IS NULL OR tasks.outcome = r.column19)",
+);
 
-pub(super) const INSERT_QUESTIONS: &str =
-    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
- INSERT INTO questions (task, position, round, kind, key, request, answer)
- SELECT substr(?2, value ->> 0, value ->> 1), value ->> 2, value ->> 3,
-    CAST(substr(?2, value ->> 4, value ->> 5) AS TEXT), substr(?2, value ->> 6, value ->> 7),
-    substr(?2, value ->> 8, value ->> 9), substr(?2, value ->> 10, value ->> 11)
- FROM r";
+pub(super) static INSERT_QUESTIONS: Bulk =
+    Bulk::new("INSERT INTO questions (task, position, round, kind, key, request, answer) VALUES ", 7, "");
 
 /// An answer is written once.
-pub(super) const ANSWER_QUESTIONS: &str =
-    "WITH r (value) AS MATERIALIZED (SELECT jsonb(value) FROM json_each(?1))
- UPDATE questions SET answer = substr(?2, value ->> 3, value ->> 4)
- FROM r
- WHERE questions.task = substr(?2, value ->> 0, value ->> 1) AND questions.position = value ->> 2
-    AND questions.answer IS NULL";
+pub(super) static ANSWER_QUESTIONS: Bulk = Bulk::new(
+    "UPDATE questions SET answer = r.column3 FROM (VALUES ",
+    3,
+    ") r
+ WHERE questions.task = r.column1 AND questions.position = r.column2 AND questions.answer IS NULL",
+);
 
-pub(super) const BURY_BATCH: &str =
+pub(super) static BURY_BATCH: Bulk = Bulk::new(
     "INSERT OR REPLACE INTO tombstones (id, principal, status, reason, expired_at)
- SELECT id, principal, status, status_message, expires_at FROM tasks
- WHERE id IN (SELECT substr(?2, value ->> 0, value ->> 1) FROM json_each(?1))";
-pub(super) const DELETE_BATCH: &str =
-    "DELETE FROM tasks WHERE id IN (SELECT substr(?2, value ->> 0, value ->> 1) FROM json_each(?1))";
+ SELECT id, principal, status, status_message, expires_at FROM tasks WHERE id IN (VALUES ",
+    1,
+    ")",
+);
+pub(super) static DELETE_BATCH: Bulk = Bulk::new("DELETE FROM tasks WHERE id IN (VALUES ", 1, ")");
 
 /// `?1` now, `?2` how many at once. No client has the handle of a task that was never revealed.
 pub(super) const BURY_EXPIRED: &str =
@@ -125,6 +141,8 @@ pub(super) const RELEASE: &str = "DELETE FROM processes WHERE boot = ?1";
 
 pub(super) const WRITTEN: &str = "INSERT INTO writers (writer, sequence, written_at) VALUES (?1, ?2, ?3)
  ON CONFLICT (writer) DO UPDATE SET sequence = excluded.sequence, written_at = excluded.written_at";
+/// Changes when another connection has written, and only then (for the connection that asks).
+pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 pub(super) const LAST_WRITTEN: &str = "SELECT sequence FROM writers WHERE writer = ?1";
 
 pub(super) const PLUGINS: &str =

@@ -406,3 +406,44 @@ async fn several_stores_share_a_file() {
         assert_eq!(store.list(None, 1000).await.unwrap().len(), 201);
     }
 }
+
+/// The writer remembers what it wrote; what others write in between must not be lost by that.
+#[tokio::test]
+async fn a_remembered_task_is_read_again_once_another_process_has_written() {
+    let dir = TempDir::new().unwrap();
+    let (one, other) = (open(&dir).await, open(&dir).await);
+    let task = asking(1);
+    let id = task.id;
+    one.insert(task).await.unwrap();
+    for turn in 0..6 {
+        let store = if turn % 2 == 0 { &other } else { &one };
+        let longer = move |mut t: Task| {
+            assert_eq!(t.ttl, Millis(5000 + turn), "turn {turn} saw an older row");
+            t.ttl = Millis(5001 + turn);
+            Ok(t)
+        };
+        assert!(matches!(store.update(id, Box::new(longer)).await.unwrap(), Updated::Done(_)));
+    }
+    // A change that is refused, or fails to commit, leaves what is remembered as it is stored.
+    assert!(matches!(one.update(id, Box::new(|_| Err(Refused::Ended))).await.unwrap(), Updated::Refused(..)));
+    assert_eq!(one.get(id).await.unwrap().unwrap().ttl, Millis(5006));
+    assert!(matches!(other.update(id, Box::new(end)).await.unwrap(), Updated::Done(_)));
+    let ended = one.update(id, Box::new(end)).await.unwrap();
+    assert!(matches!(ended, Updated::Refused(Refused::Ended, _)), "{ended:?}");
+}
+
+/// More rows than the largest statement takes, and every rest.
+#[tokio::test]
+async fn batches_of_every_size_are_written_whole() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    for count in [1_u64, 2, 3, 63, 64, 65, 200] {
+        let tasks: Vec<Task> = (0..count).map(asking).collect();
+        futures::future::join_all(tasks.iter().map(|t| store.insert(t.clone()))).await;
+        futures::future::join_all(tasks.iter().map(|t| store.update(t.id, Box::new(end)))).await;
+        for task in &tasks {
+            let stored = store.get(task.id).await.unwrap().unwrap();
+            assert_eq!((stored.status, &stored.questions), (Status::Completed, &task.questions));
+        }
+    }
+}

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::{
-    batch::{Batch, execute},
+    batch::{Batch, Known, execute},
     sql,
 };
 use crate::{
@@ -59,13 +59,21 @@ pub(super) struct Writer {
     /// Its commits so far.
     sequence: u64,
     max_batch: usize,
+    known: Known,
 }
 
 impl Writer {
     pub(super) async fn open(options: SqliteConnectOptions, max_batch: u32) -> Result<Self, StoreError> {
         let connection = options.connect().await?;
         let max_batch = usize::try_from(max_batch.max(1)).unwrap_or(usize::MAX);
-        Ok(Self { connection, options, name: Uuid::new_v4(), sequence: 0, max_batch })
+        Ok(Self {
+            connection,
+            options,
+            name: Uuid::new_v4(),
+            sequence: 0,
+            max_batch,
+            known: Known::default(),
+        })
     }
 
     /// Serves until [`Work::Close`], or until nobody is left who could ask.
@@ -120,15 +128,18 @@ impl Writer {
                 return Err(e);
             }
         }
-        let done = match self.write(work).await {
-            Ok(done) => done,
+        let (done, batch) = match self.write(work).await {
+            Ok(written) => written,
             Err(e) => {
                 self.roll_back().await;
                 return Err(e);
             }
         };
         match execute(&mut self.connection, "COMMIT").await {
-            Ok(()) => Ok(done),
+            Ok(()) => {
+                self.known.committed(batch);
+                Ok(done)
+            }
             Err(e) => {
                 self.roll_back().await;
                 if self.was_committed().await? { Ok(done) } else { Err(e) }
@@ -136,8 +147,9 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, work: &[&Work]) -> Result<Vec<Done>, StoreError> {
-        let mut batch = Batch::load(&mut self.connection, work).await?;
+    async fn write(&mut self, work: &[&Work]) -> Result<(Vec<Done>, Batch), StoreError> {
+        self.known.check(&mut self.connection).await?;
+        let mut batch = Batch::load(&mut self.connection, work, &self.known).await?;
         let mut done = Vec::with_capacity(work.len());
         let mut others = Vec::new();
         for (i, work) in work.iter().enumerate() {
@@ -166,7 +178,7 @@ impl Writer {
                 .execute(&mut self.connection)
                 .await?;
         }
-        Ok(done)
+        Ok((done, batch))
     }
 
     async fn write_other(&mut self, work: &Work) -> Result<Done, StoreError> {
@@ -215,6 +227,7 @@ impl Writer {
 
     async fn reopen(&mut self) -> Result<(), StoreError> {
         let fresh = self.options.connect().await?;
+        self.known.forget();
         let old = std::mem::replace(&mut self.connection, fresh);
         // Its state is unknown; dropping it ends whatever it had open.
         drop(old.close_hard().await);
