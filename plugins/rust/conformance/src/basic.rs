@@ -8,9 +8,10 @@ use layby_plugin::{
     sampling,
     types::{Change, Content, EmbeddedResource, LogLevel, ResourceContents},
 };
-use serde_json::json;
 
-const PNG: &[u8] = include_bytes!("red.png");
+use crate::mrtr::{Name, to_model};
+
+pub(crate) const PNG: &[u8] = include_bytes!("red.png");
 const WAV: &[u8] = include_bytes!("silence.wav");
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -32,7 +33,7 @@ pub(crate) fn test_audio_content() -> Result<Content> {
     Ok(Content::Audio(media("audio/wav", WAV)))
 }
 
-fn embedded(uri: &str, mime_type: &str, text: &str) -> EmbeddedResource {
+pub(crate) fn embedded(uri: &str, mime_type: &str, text: &str) -> EmbeddedResource {
     EmbeddedResource {
         uri: uri.to_owned(),
         mime_type: Some(mime_type.to_owned()),
@@ -96,16 +97,9 @@ pub(crate) fn test_custom_header(args: Custom) -> Result<String> {
 /// Cannot be served without the client's model.
 #[tool]
 pub(crate) fn test_missing_capability(call: &Call) -> Result<String> {
-    let hello = json!({ "role": "user", "content": { "type": "text", "text": "Say hello." } });
-    let question = sampling("hello", &json!({ "messages": [hello], "maxTokens": 100 }));
+    let question = sampling("hello", &to_model("Say hello.", 100));
     let (answer,) = call.ask_all((question,))?;
     Ok(format!("The client's model was asked: {answer:?}"))
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Name {
-    /// Your name
-    name: String,
 }
 
 /// Asks in the middle of a streamed answer.
@@ -127,6 +121,24 @@ pub(crate) fn test_logging_tool(call: &Call) -> Result<&'static str> {
     call.log(LogLevel::Info, "a line for information");
     call.log(LogLevel::Warning, "a line of warning");
     Ok("Logged three lines.")
+}
+
+/// Logs three lines for information, with a pause between them.
+#[tool]
+pub(crate) fn test_tool_with_logging(call: &Call) -> Result<&'static str> {
+    call.log(LogLevel::Info, "Tool execution started");
+    sleep(PAUSE);
+    call.log(LogLevel::Info, "Tool processing data");
+    sleep(PAUSE);
+    call.log(LogLevel::Info, "Tool execution completed");
+    Ok("Logged three lines for information.")
+}
+
+/// Says that the list of prompts has changed.
+#[tool]
+pub(crate) fn test_trigger_prompt_change(call: &Call) -> Result<&'static str> {
+    call.changed(&Change::Prompts);
+    Ok("Said that the prompts have changed.")
 }
 
 /// Says that the list of tools has changed.

@@ -7,6 +7,8 @@ use std::{
 
 use layby_plugin::{form, prelude::*};
 
+use crate::mrtr::Name;
+
 /// How often a sleeping tool looks whether it is cancelled.
 const STEP: Duration = Duration::from_millis(50);
 /// How long the jobs run that must outlast the deadline of half a second.
@@ -99,4 +101,13 @@ pub(crate) fn multi_input(call: &Call) -> Result<String> {
     let second = form::<Two>("second", "The second question: a name, and yes or no.");
     let (first, second) = call.ask_all((first, second))?;
     Ok(format!("The answers: {first:?} and {second:?}"))
+}
+
+/// Asks for a name before it becomes a task (its policy has `early-input = "mrtr"`), and then works on.
+#[tool]
+pub(crate) fn test_tool_with_task(call: &Call) -> Result<String> {
+    let answer = call.ask_form::<Name>("user_name", "What is your name?")?;
+    let name = answer.accepted().map_or_else(|| "stranger".to_owned(), |answer| answer.name);
+    sleep_checking(JOB, call)?;
+    Ok(format!("Hello, {name}! The work is done."))
 }

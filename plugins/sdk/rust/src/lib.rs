@@ -64,7 +64,7 @@ pub mod types {
     };
 }
 
-pub use ask::{Answer, AskError, AskMany, Form, Roots, Sampling, Url, form, roots, sampling, url};
+pub use ask::{Answer, Ask, AskError, AskMany, Form, Roots, Sampling, Url, form, roots, sampling, url};
 pub use call::{Call, Cancelled};
 pub use complete::{Complete, Context, IntoCompletion, Reference, starting_with};
 pub use error::{Error, Result};
@@ -78,6 +78,7 @@ pub use tool::Tool;
 
 /// Everything that most plugins use.
 pub mod prelude {
+    pub use crate::types::PromptMessage;
     pub use crate::{
         Answer, Call, Context, Error, Json, Result, assistant, complete, prompt, resource, template, tool,
         user,
