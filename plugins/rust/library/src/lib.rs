@@ -1,9 +1,10 @@
-//! Indexes a granted folder of text files, and finds passages in it.
+//! Indexes a granted folder of text files, finds passages in it, and gives its documents as resources.
 //!
 //! Nothing is kept between two calls but files: `index_folder` writes its index to a second granted
 //! folder, and `search_library` reads it there; without one it reads all texts anew.
 
 mod codec;
+mod documents;
 mod index;
 mod search;
 mod text;
@@ -11,7 +12,7 @@ mod walk;
 
 use std::path::Path;
 
-use layby_plugin::{Structured, prelude::*};
+use layby_plugin::{Described, Structured, prelude::*, text_contents, types::EmbeddedResource};
 
 use index::Index;
 use search::Passage;
@@ -92,12 +93,17 @@ struct Found {
 #[tool(title = "Search the library", read_only, idempotent, open_world = false)]
 fn search_library(args: Query, call: &Call) -> Result<Structured<Found>> {
     let root = Path::new(LIBRARY);
-    let (index, without_index) = match index::load(Path::new(INDEX))? {
-        Some(index) => (index, false),
-        None => (index::build(root, walk::walk(root, "", call)?, call)?.0, true),
-    };
+    let (index, without_index) = opened(root, call)?;
     let found = search(root, &index, &args, without_index, call)?;
     Ok(Structured { text: words(&found), value: found })
+}
+
+/// The index, and whether it had to be made for this call.
+fn opened(root: &Path, call: &Call) -> Result<(Index, bool)> {
+    Ok(match index::load(Path::new(INDEX))? {
+        Some(index) => (index, false),
+        None => (index::build(root, walk::walk(root, "", call)?, call)?.0, true),
+    })
 }
 
 fn search(root: &Path, index: &Index, args: &Query, without_index: bool, call: &Call) -> Result<Found> {
@@ -117,7 +123,67 @@ fn words(found: &Found) -> String {
     text
 }
 
-layby_plugin::plugin!(index_folder, search_library);
+/// Which document.
+#[derive(Deserialize, JsonSchema)]
+struct Document {
+    /// Its path inside the library.
+    path: String,
+}
+
+/// A document of the library.
+#[template(uri_template = "library:///{+path}", title = "A document of the library")]
+fn document(of: Document) -> Result<EmbeddedResource> {
+    documents::read(Path::new(LIBRARY), &of.path)
+}
+
+#[complete(template = document, argument = "path")]
+fn document_path(value: &str) -> Result<Vec<String>> {
+    documents::complete(Path::new(LIBRARY), value)
+}
+
+/// What to ask.
+#[derive(Deserialize, JsonSchema)]
+struct Question {
+    /// A question that the library may answer.
+    question: String,
+    /// How many passages to read for it, 1 to 20; 5 by default.
+    passages: Option<usize>,
+}
+
+/// Answers a question from the passages of the library that fit it best.
+#[prompt(title = "Ask the library")]
+fn ask_library(args: Question, call: &Call) -> Result<Described> {
+    let root = Path::new(LIBRARY);
+    let (index, without_index) = opened(root, call)?;
+    ask(root, &index, args, without_index, call)
+}
+
+fn ask(root: &Path, index: &Index, args: Question, without_index: bool, call: &Call) -> Result<Described> {
+    let query = Query { query: args.question, limit: args.passages.unwrap_or(five()) };
+    let found = search(root, index, &query, without_index, call)?;
+    let mut messages = Vec::new();
+    for passage in &found.passages {
+        let uri = format!("{}#line={}", documents::uri(&passage.file), passage.line);
+        messages.push(user(text_contents(uri, documents::type_of(&passage.file), passage.text.as_str())));
+    }
+    messages.push(user(match found.passages.len() {
+        0 => format!("My library has nothing on this question. Say so before you answer it: {}", query.query),
+        _ => format!(
+            "Answer this question from the passages above, name the files that you use, and say so if they do \
+             not answer it: {}",
+            query.query
+        ),
+    }));
+    let description = format!("{} passages of {} that fit", found.passages.len(), found.matches);
+    Ok(Described { description, messages })
+}
+
+layby_plugin::plugin! {
+    tools: [index_folder, search_library],
+    prompts: [ask_library],
+    templates: [document],
+    completions: [document_path],
+}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

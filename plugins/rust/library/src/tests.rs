@@ -1,6 +1,9 @@
 use std::{fs, path::PathBuf};
 
-use layby_plugin::testing::Host;
+use layby_plugin::{
+    testing::Host,
+    types::{Content, PromptMessage, ResourceContents},
+};
 
 use super::*;
 
@@ -84,4 +87,83 @@ fn a_cancel_stops_the_indexing() {
     assert!(matches!(built(&root, &Host::new().cancel_after(3)), Err(Error::Cancelled)));
     let out = Host::new().run(|call| walk::walk(&root, "../elsewhere", call).map(|_| ()));
     assert!(matches!(out, Err(Error::Failed(_))));
+}
+
+#[test]
+fn a_document_is_read_as_what_it_is() {
+    let root = library("read");
+    let owl = documents::read(&root, "birds/owl.txt").unwrap();
+    assert_eq!(
+        (owl.uri.as_str(), owl.mime_type.as_deref()),
+        ("library:///birds/owl.txt", Some("text/plain"))
+    );
+    assert!(matches!(owl.contents, ResourceContents::Text(text) if text.starts_with("The owl hunts")));
+    let night = documents::read(&root, "night.md").unwrap();
+    assert_eq!(night.mime_type.as_deref(), Some("text/markdown"));
+    let latin = documents::read(&root, "latin").unwrap();
+    assert!(matches!(latin.contents, ResourceContents::Blob(bytes) if bytes == b"caf\xe9"));
+    assert_eq!(documents::uri("a b/\u{fc}.txt"), "library:///a%20b/%C3%BC.txt");
+}
+
+#[test]
+fn what_is_missing_hidden_or_outside_is_not_found() {
+    let root = library("outside");
+    fs::write(root.join("../layby-outside.txt"), "outside").unwrap();
+    for path in [
+        "none.txt",
+        "night.md/x",
+        "birds",
+        "birds/.hidden/x.txt",
+        "../layby-outside.txt",
+        "birds/../night.md",
+        "./night.md",
+        "/night.md",
+        "birds//owl.txt",
+        "birds/owl.txt/",
+        "",
+    ] {
+        assert!(matches!(documents::read(&root, path), Err(Error::NotFound)), "{path}");
+    }
+}
+
+#[test]
+fn a_large_document_is_refused_with_its_size() {
+    let root = library("large");
+    fs::File::create(root.join("large.txt")).unwrap().set_len((8 << 20) + 1).unwrap();
+    let refused = documents::read(&root, "large.txt");
+    assert!(matches!(refused, Err(Error::Protocol(e)) if e.message.contains("8388609")));
+}
+
+#[test]
+fn paths_are_completed_folder_by_folder() {
+    let root = library("complete");
+    let complete = |value: &str| documents::complete(&root, value).unwrap();
+    assert_eq!(complete(""), ["birds/", "latin", "night.md", "picture"]);
+    assert_eq!(complete("N"), ["night.md"]);
+    assert_eq!(complete("birds/"), ["birds/owl.txt"]);
+    assert!(complete("birds/.").is_empty());
+    assert!(complete("../").is_empty());
+    assert!(complete("none/x").is_empty());
+}
+
+#[test]
+fn a_question_comes_with_its_passages() {
+    let root = library("ask");
+    let (index, _) = built(&root, &Host::new()).unwrap();
+    let got = |question: &str| {
+        let args = Question { question: question.to_owned(), passages: Some(2) };
+        Host::new().run(|call| ask(&root, &index, args, false, call)).unwrap()
+    };
+    let found = got("Owl, night?");
+    assert_eq!(found.description, "2 passages of 3 that fit");
+    let [first, _, last] = found.messages.as_slice() else { panic!("{found:?}") };
+    assert!(matches!(&first.content, Content::Embedded(of) if of.uri == "library:///birds/owl.txt#line=1"));
+    let text = |message: &PromptMessage| match &message.content {
+        Content::Text(text) => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(text(last).ends_with("Owl, night?"));
+    let nothing = got("Quux?");
+    assert_eq!(nothing.messages.len(), 1);
+    assert!(text(&nothing.messages[0]).contains("nothing on this question"));
 }
