@@ -4,23 +4,27 @@
 mod asking;
 mod endings;
 mod outside;
+mod telling;
 mod work;
 
 use asking::ask;
 use endings::{cancelled, fail, other, protocol, structured, trap, unsupported};
 use outside::{clock, connect, env, list, random, read, write};
+use telling::{changed, log};
 use work::{burn, grow, nap, report, say, shout, stubborn};
 
 layby_plugin::plugin!(
     ask,
     burn,
     cancelled,
+    changed,
     clock,
     connect,
     env,
     fail,
     grow,
     list,
+    log,
     nap,
     other,
     protocol,
