@@ -103,7 +103,8 @@ pub(crate) fn multi_input(call: &Call) -> Result<String> {
     Ok(format!("The answers: {first:?} and {second:?}"))
 }
 
-/// Asks for a name before it becomes a task (its policy has `early-input = "mrtr"`), and then works on.
+// Its policy has `early-input = "mrtr"`.
+/// Asks for a name before it becomes a task, and then works on.
 #[tool]
 pub(crate) fn test_tool_with_task(call: &Call) -> Result<String> {
     let answer = call.ask_form::<Name>("user_name", "What is your name?")?;

@@ -24,11 +24,38 @@
 //! # fn main() {}
 //! ```
 //!
+//! A plugin can have prompts, resources and completions too, by [`prompt`], [`resource`], [`template`] and
+//! [`complete`](macro@complete); `docs/authors.md` has a whole one:
+//!
+//! ```
+//! use layby_plugin::prelude::*;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Note {
+//!     name: String,
+//! }
+//!
+//! /// One note.
+//! #[template(uri_template = "notes:///{name}", mime_type = "text/plain")]
+//! fn note(of: Note) -> Result<String> {
+//!     Ok(std::fs::read_to_string(format!("/notes/{}", of.name))?)
+//! }
+//!
+//! /// Has a note put into better words.
+//! #[prompt]
+//! fn improve(of: Note) -> Result<String> {
+//!     Ok(format!("Put this note into better words: {}", note(of)?))
+//! }
+//!
+//! layby_plugin::plugin! { prompts: [improve], templates: [note] }
+//! # fn main() {}
+//! ```
+//!
 //! Every call runs in an instance of its own: nothing is kept from one call to the next, and
 //! `static`s start anew. What a plugin reaches of files, environment and network is what its
 //! operator's policy grants, through the standard library.
 //!
-//! Tools can be tested with the ordinary `cargo test`: [`testing::Host`] stands in for the host.
+//! All of them can be tested with the ordinary `cargo test`: [`testing::Host`] stands in for the host.
 
 mod ask;
 #[allow(missing_docs, unreachable_pub, clippy::all)]

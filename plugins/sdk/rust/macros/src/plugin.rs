@@ -22,7 +22,8 @@ impl Parse for Plugin {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut plugin = Plugin::default();
         let list = Punctuated::<Path, Token![,]>::parse_terminated;
-        if !(input.peek2(Token![:]) && !input.peek2(Token![::])) {
+        let named = input.peek2(Token![:]) && !input.peek2(Token![::]);
+        if !named {
             let tools: Vec<_> = list(input)?.into_iter().collect();
             if tools.is_empty() {
                 return Err(input.error("a plugin has something: `plugin!(tool, …)`"));
