@@ -27,7 +27,7 @@ pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 pub use files::Granted;
 pub use link::{Exports, Linked, Prepared};
 pub use nobody::Nobody;
-pub use result::{NotMcp, call_tool_result};
+pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, read_resource_result};
 pub use run::{call, list};
 pub use state::State;
 

@@ -1,9 +1,10 @@
-//! From the plugin's `tool-result` to MCP's `CallToolResult`.
+//! From a plugin's results to MCP's: tools, prompts, resources, completions.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::model::{
-    AudioContent, CallToolResult, ContentBlock, EmbeddedResource, ImageContent, MetaObject, Resource,
-    ResourceContents,
+    AudioContent, CacheScope, CallToolResult, CompletionInfo, ContentBlock, EmbeddedResource,
+    GetPromptResult, ImageContent, MetaObject, PromptMessage, ReadResourceResult, Resource, ResourceContents,
+    Role,
 };
 use serde_json::Value;
 
@@ -38,6 +39,45 @@ pub fn call_tool_result(result: wit::ToolResult, is_error: bool) -> Result<CallT
     Ok(out)
 }
 
+/// MCP's form of a prompt.
+///
+/// # Errors
+/// A content block that MCP does not have, or a `_meta` name that is not the plugin's.
+pub fn get_prompt_result(result: wit::PromptResult) -> Result<GetPromptResult, NotMcp> {
+    let messages = result.messages.into_iter().enumerate().map(|(n, message)| {
+        let role = match message.role {
+            wit::Role::User => Role::User,
+            wit::Role::Assistant => Role::Assistant,
+        };
+        let content = block(message.content).map_err(|e| NotMcp(format!("messages[{n}]: {e}")))?;
+        Ok(PromptMessage::new(role, content))
+    });
+    let mut out = GetPromptResult::new(messages.collect::<Result<_, _>>()?);
+    out.description = result.description;
+    if let Some(json) = result.meta {
+        out.meta = Some(metadata(&json).map_err(|e| NotMcp(format!("meta: {e}")))?);
+    }
+    Ok(out)
+}
+
+/// MCP's form of a resource's contents. Nobody may keep them: only the plugin knows when they change.
+pub fn read_resource_result(contents: Vec<wit::EmbeddedResource>) -> ReadResourceResult {
+    ReadResourceResult::new(contents.into_iter().map(resource_contents).collect())
+        .with_ttl_ms(0)
+        .with_cache_scope(CacheScope::Private)
+}
+
+/// MCP's form of a completion.
+///
+/// # Errors
+/// More values than MCP allows.
+pub fn completion(completion: wit::Completion) -> Result<CompletionInfo, NotMcp> {
+    let wit::Completion { values, total, has_more } = completion;
+    let mut out = CompletionInfo::new(values).map_err(NotMcp)?;
+    (out.total, out.has_more) = (total, Some(has_more));
+    Ok(out)
+}
+
 fn block(content: Content) -> Result<ContentBlock, String> {
     Ok(match content {
         Content::Text(text) => ContentBlock::text(text),
@@ -50,24 +90,23 @@ fn block(content: Content) -> Result<ContentBlock, String> {
             resource.mime_type = link.mime_type;
             ContentBlock::ResourceLink(resource)
         }
-        Content::Embedded(e) => {
-            let (uri, mime_type, meta) = (e.uri, e.mime_type, None);
-            ContentBlock::Resource(EmbeddedResource::new(match e.contents {
-                wit::ResourceContents::Text(text) => {
-                    ResourceContents::TextResourceContents { uri, mime_type, text, meta }
-                }
-                wit::ResourceContents::Blob(blob) => ResourceContents::BlobResourceContents {
-                    uri,
-                    mime_type,
-                    blob: STANDARD.encode(blob),
-                    meta,
-                },
-            }))
-        }
+        Content::Embedded(e) => ContentBlock::Resource(EmbeddedResource::new(resource_contents(e))),
         Content::Other(json) => {
             serde_json::from_str(&json).map_err(|e| format!("it is not a content block of MCP: {e}"))?
         }
     })
+}
+
+fn resource_contents(resource: wit::EmbeddedResource) -> ResourceContents {
+    let (uri, mime_type, meta) = (resource.uri, resource.mime_type, None);
+    match resource.contents {
+        wit::ResourceContents::Text(text) => {
+            ResourceContents::TextResourceContents { uri, mime_type, text, meta }
+        }
+        wit::ResourceContents::Blob(blob) => {
+            ResourceContents::BlobResourceContents { uri, mime_type, blob: STANDARD.encode(blob), meta }
+        }
+    }
 }
 
 fn metadata(json: &str) -> Result<MetaObject, String> {
@@ -159,5 +198,39 @@ mod tests {
             assert!(convert(vec![], None, Some(&meta)).unwrap_err().contains(name));
         }
         assert!(convert(vec![], None, Some(r#"{"com.example.mcp/x":1}"#)).is_ok());
+    }
+
+    #[test]
+    fn prompts_resources_and_completions() {
+        let message = |role, text: &str| wit::PromptMessage { role, content: Content::Text(text.into()) };
+        let messages = vec![message(wit::Role::User, "a"), message(wit::Role::Assistant, "b")];
+        let prompt = wit::PromptResult { description: Some("d".into()), messages, meta: None };
+        assert_eq!(
+            serde_json::to_value(get_prompt_result(prompt).unwrap()).unwrap(),
+            json!({"resultType": "complete", "description": "d", "messages": [
+                {"role": "user", "content": {"type": "text", "text": "a"}},
+                {"role": "assistant", "content": {"type": "text", "text": "b"}},
+            ]})
+        );
+        let content = Content::Other("{".into());
+        let messages = vec![wit::PromptMessage { role: wit::Role::User, content }];
+        let prompt = wit::PromptResult { description: None, messages, meta: None };
+        assert!(get_prompt_result(prompt).unwrap_err().0.starts_with("messages[0]"));
+
+        let contents = wit::ResourceContents::Blob(vec![255]);
+        let read = read_resource_result(vec![wit::EmbeddedResource {
+            uri: "a:b".into(),
+            mime_type: Some("x/y".into()),
+            contents,
+        }]);
+        assert_eq!(
+            serde_json::to_value(read).unwrap(),
+            json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                "contents": [{"uri": "a:b", "mimeType": "x/y", "blob": "/w=="}]})
+        );
+
+        let many = |n| wit::Completion { values: vec!["v".into(); n], total: None, has_more: true };
+        assert_eq!(completion(many(100)).unwrap().has_more, Some(true));
+        assert!(completion(many(101)).is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     http::{App, Server, bind},
     mcp::Handler,
     plugins::Plugins,
-    runs::Runs,
+    runs::{Runs, SEALING_KEY},
     store::{SqliteStore, Store},
     tasks::Tasks,
 };
@@ -49,7 +49,8 @@ impl Stack {
         let linked = Arc::new(Linked::new(&engine)?);
         let tasks = Tasks::open(store.clone(), clock.clone(), &config).await?;
         let plugins = Plugins::open(config.clone(), engine, linked, store.clone(), clock).await?;
-        let runs = Runs::start(&config, plugins.clone(), tasks.clone())?;
+        let sealing_key = sealing_key(&*store).await?;
+        let runs = Runs::start(&config, plugins.clone(), tasks.clone(), &sealing_key)?;
         let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone());
         let server = Server::start(App::new(handler, config.serve.clone(), address), listener);
         let url = format!("http://{address}/mcp");
@@ -70,6 +71,13 @@ impl Stack {
         self.tasks.close().await;
         self.store.close().await;
     }
+}
+
+/// The key of request states, made by the first process on this store.
+async fn sealing_key(store: &dyn Store) -> anyhow::Result<Vec<u8>> {
+    let mut fresh = vec![0; 32];
+    getrandom::fill(&mut fresh).context("no randomness")?;
+    Ok(store.secret(SEALING_KEY, fresh).await?)
 }
 
 #[cfg(not(feature = "test-hooks"))]

@@ -69,6 +69,7 @@ pub(super) fn call(c: &CallPolicy) -> Result<(), Wrong> {
     span("call", "linger", c.linger, true)?;
     span("call", "absence", c.absence, true)?;
     span("call", "input-deadline", c.input_deadline, false)?;
+    span("call", "push-wait", c.push_wait, false)?;
     if c.deadline > c.hold {
         return wrong(
             ["call", "deadline"],
@@ -215,6 +216,8 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     size_at_least("host", "memory", h.memory, PAGE)?;
     at_least("host", "live-tasks", h.live_tasks.into(), 1)?;
     at_least("host", "waiting", h.waiting.into(), 1)?;
+    at_least("host", "mrtr-waiting", h.mrtr_waiting.into(), 1)?;
+    span("host", "mrtr-outcome-age", h.mrtr_outcome_age, true)?;
     at_least("host", "fuel-slice", h.fuel_slice, 1000)?;
 
     let t = &c.store;

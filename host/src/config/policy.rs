@@ -99,6 +99,8 @@ pub struct CallPolicy {
     pub absence: Millis,
     /// How long a question waits for its answer.
     pub input_deadline: Millis,
+    /// The same for a question that is pushed to a client of an older revision, whose request stays open.
+    pub push_wait: Millis,
     /// What happens then.
     pub on_input_timeout: OnInputTimeout,
     /// What a question before promotion becomes.
@@ -122,6 +124,7 @@ impl Default for CallPolicy {
             linger: Millis::from_secs(5),
             absence: Millis::from_secs(24 * 3600),
             input_deadline: Millis::from_secs(24 * 3600),
+            push_wait: Millis::from_secs(300),
             on_input_timeout: OnInputTimeout::Fail,
             early_input: EarlyInput::Task,
             requires_tasks: false,

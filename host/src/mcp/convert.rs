@@ -129,6 +129,11 @@ pub(super) fn input_required(
     Ok(InputRequiredResult::new(Some(wire), Some(state)))
 }
 
+/// A run answers its own kind of request; anything else is a bug.
+pub(super) fn mixed_up() -> Fault {
+    Fault::internal("host_failure", "The run answered another kind of request.")
+}
+
 /// The task with the payload of its status.
 pub(super) fn detailed(row: Task) -> Result<DetailedTask, Fault> {
     let wire = task(&row);

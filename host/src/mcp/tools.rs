@@ -9,7 +9,7 @@ use rmcp::{
 use super::{Handler, convert};
 use crate::{
     base::Fault,
-    runs::{Answer, Call, Input},
+    runs::{Answer, Call, Input, Target},
 };
 
 impl Handler {
@@ -28,8 +28,10 @@ impl Handler {
         });
         let call = Call {
             principal: caller.principal,
-            tool: request.name.into_owned(),
-            arguments: request.arguments.unwrap_or_default(),
+            target: Target::Tool {
+                name: request.name.into_owned(),
+                arguments: request.arguments.unwrap_or_default(),
+            },
             client: convert::client(ctx.client_capabilities().as_ref()),
             idempotency_key: meta_key.transpose()?.or(caller.idempotency_key),
             outlet: caller.outlet,
@@ -44,6 +46,7 @@ impl Handler {
             Answer::Task(task) => Ok(CreateTaskResult::new(convert::task(&task)).into()),
             Answer::InputRequired { requests, state } => Ok(convert::input_required(requests, state)?.into()),
             Answer::Error(fault) => Err(fault),
+            Answer::Prompt(_) | Answer::Resource(_) | Answer::Completion(_) => Err(convert::mixed_up()),
         }
     }
 }

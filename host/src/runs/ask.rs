@@ -39,18 +39,14 @@ pub(super) struct Missing {
     url: bool,
     sampling: bool,
     roots: bool,
-    tasks: bool,
     grant: Option<QuestionKind>,
 }
 
 impl Missing {
-    /// Notes that `kind` cannot be put to `client`; `granted` says whether policy allows it.
-    pub(super) fn note(&mut self, kind: QuestionKind, client: Client, granted: bool) {
+    /// Notes that `kind` cannot be put; `granted` says whether policy allows it, so that it is the client's lack.
+    pub(super) fn note(&mut self, kind: QuestionKind, granted: bool) {
         if !granted {
             self.grant = Some(kind);
-        } else if client.answers(kind) {
-            // The client could answer, but without tasks there is no way to ask it yet.
-            self.tasks = true;
         } else {
             match kind {
                 QuestionKind::Form => self.form = true,
@@ -82,9 +78,6 @@ impl Missing {
             if is {
                 required.insert(name.into(), json!({}));
             }
-        }
-        if self.tasks {
-            required.insert("extensions".into(), json!({"io.modelcontextprotocol/tasks": {}}));
         }
         (!required.is_empty()).then_some(Value::Object(required))
     }
@@ -152,14 +145,11 @@ mod tests {
     fn exactly_the_missing_capabilities_are_named() {
         let mut missing = Missing::default();
         assert_eq!(missing.required(), None);
-        missing.note(QuestionKind::Sampling, Client::default(), true);
+        missing.note(QuestionKind::Sampling, true);
         assert_eq!(missing.required(), Some(json!({"sampling": {}})));
-        missing.note(QuestionKind::Form, Client { form: true, ..Client::default() }, true);
-        assert_eq!(
-            missing.required(),
-            Some(json!({"sampling": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}))
-        );
-        missing.note(QuestionKind::Url, Client { tasks: true, ..Client::default() }, false);
+        missing.note(QuestionKind::Form, true);
+        assert_eq!(missing.required(), Some(json!({"elicitation": {"form": {}}, "sampling": {}})));
+        missing.note(QuestionKind::Url, false);
         assert_eq!(missing.grant(), Some(QuestionKind::Url));
     }
 }

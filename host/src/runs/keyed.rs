@@ -1,12 +1,15 @@
 //! Calls with an idempotency key (design 6): the row comes before the run, and a repeat finds it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{Answer, Call, Client, Runs, drive::new_task, outcome::ended_answer, run::Run};
+use super::{
+    Answer, Client, Runs, drive::new_task, outcome::ended_answer, run::Run, target::canonical_object,
+};
 use crate::{
     base::{Digest, Fault, Principal},
+    capabilities::Request,
     plugins::Tool,
     store::{IdempotencyKey, Status, Task},
     tasks::Admission,
@@ -19,20 +22,24 @@ const KEY_BYTES: usize = 256;
 ///
 /// # Errors
 /// `idempotency_key_invalid`.
-pub(super) fn key_of(call: &Call, tool: Option<&Tool>) -> Result<Option<IdempotencyKey>, Fault> {
+pub(super) fn key_of(
+    given: Option<&str>,
+    arguments: &Map<String, Value>,
+    tool: Option<&Tool>,
+) -> Result<Option<IdempotencyKey>, Fault> {
     let argument = tool.map(|tool| tool.plugin.policy.call_of(&tool.own_name).idempotency_argument.as_str());
     let from_argument = || {
-        let value = call.arguments.get(argument.filter(|name| !name.is_empty())?)?;
+        let value = arguments.get(argument.filter(|name| !name.is_empty())?)?;
         value.as_str().filter(|key| !key.is_empty()).map(str::to_owned)
     };
-    let Some(key) = call.idempotency_key.clone().or_else(from_argument) else { return Ok(None) };
+    let Some(key) = given.map(str::to_owned).or_else(from_argument) else { return Ok(None) };
     if key.is_empty() || key.len() > KEY_BYTES || key.chars().any(char::is_control) {
         return Err(Fault::invalid(
             "idempotency_key_invalid",
             format!("An idempotency key is 1 to {KEY_BYTES} bytes without control characters."),
         ));
     }
-    Ok(Some(IdempotencyKey { key, arguments: Digest::of(canonical_object(&call.arguments).as_bytes()) }))
+    Ok(Some(IdempotencyKey { key, arguments: Digest::of(canonical_object(arguments).as_bytes()) }))
 }
 
 impl Runs {
@@ -41,17 +48,19 @@ impl Runs {
         self: &Arc<Self>,
         run: Arc<Run>,
         key: IdempotencyKey,
-        text: String,
+        request: Request,
+        early: BTreeMap<String, Value>,
     ) -> Answer {
-        let mut new = new_task(&run, Vec::new(), run.tool.plugin.policy.limits.active_time);
+        let mut new = new_task(&run, Vec::new(), run.work.plugin.policy.limits.active_time);
         new.key = Some(key);
         // The commit must not be torn by a client that leaves: a row without a driver would wait for ever.
         let runs = self.clone();
         let started = tokio::spawn(async move {
             match runs.tasks.admit(new).await {
-                Ok(Admission::Fresh(held, _)) => runs.launch(run, text, Some(held)).await,
+                Ok(Admission::Fresh(held, _)) => runs.launch(run, request, Some(held), early).await,
                 Ok(Admission::Repeat(task)) => {
-                    runs.attach(&run.principal, run.client, Some(&run.tool), *task).await
+                    let tool = run.work.tool().map(AsRef::as_ref);
+                    runs.attach(&run.principal, run.client(), tool, *task).await
                 }
                 Err(fault) => Answer::Error(fault),
             }
@@ -76,6 +85,13 @@ impl Runs {
         let call = tool.map(|t| t.plugin.policy.call_of(&t.own_name).clone()).unwrap_or_default();
         let within = if client.tasks { call.deadline } else { call.hold };
         let waits_for_input = task.status == Status::InputRequired;
+        // A run that has asked by multi round-trip requests asks a repeat the same; one with tasks gets its handle.
+        if waits_for_input
+            && !client.tasks
+            && let Some(answer) = self.join(task.id, client).await
+        {
+            return answer;
+        }
         let task = if task.end.is_some() || (client.tasks && waits_for_input) {
             task
         } else {
@@ -97,42 +113,5 @@ impl Runs {
             Ok(task) => Answer::Task(Box::new(task)),
             Err(fault) => Answer::Error(fault),
         }
-    }
-}
-
-/// JSON with sorted keys, so that equal arguments have equal text.
-fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(map) => canonical_object(map),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(canonical).collect();
-            format!("[{}]", items.join(","))
-        }
-        leaf => leaf.to_string(),
-    }
-}
-
-fn canonical_object(map: &Map<String, Value>) -> String {
-    let mut keys: Vec<_> = map.iter().collect();
-    keys.sort_by_key(|(key, _)| key.as_str());
-    let members: Vec<_> = keys
-        .into_iter()
-        .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)))
-        .collect();
-    format!("{{{}}}", members.join(","))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::canonical;
-
-    #[test]
-    fn the_order_of_members_does_not_matter() {
-        let one = json!({"b": [1, {"y": 2, "x": "é\""}], "a": null});
-        let two = json!({"a": null, "b": [1, {"x": "é\"", "y": 2}]});
-        assert_eq!(canonical(&one), canonical(&two));
-        assert_ne!(canonical(&one), canonical(&json!({"a": null, "b": [{"x": "é\"", "y": 2}, 1]})));
     }
 }

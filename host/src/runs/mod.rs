@@ -9,7 +9,10 @@ mod ask;
 mod drive;
 mod keyed;
 mod outcome;
+mod retry;
+mod rounds;
 mod run;
+mod target;
 
 use std::{
     collections::BTreeMap,
@@ -19,35 +22,34 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use rmcp::model::CallToolResult;
+use rmcp::model::{CallToolResult, CompletionInfo, GetPromptResult, ReadResourceResult};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    base::{Fault, Millis, Principal},
-    capabilities::{Asked, wit_call},
-    config::{Config, Limits},
+    base::{Digest, Fault, Millis, Principal},
+    capabilities::{Asked, Request, wit_call},
+    config::Config,
     plugins::{Plugins, Tool},
-    store::{Answer as Replied, Task},
+    store::{Answer as Replied, Question, Task},
     tasks::Tasks,
 };
 
 pub use ask::Client;
 pub use outcome::tool_error;
+pub use target::{Reference, Target};
 
-/// One `tools/call`, as it comes from the wire.
+/// One request that starts a run, or comes back to one, as it comes from the wire.
 #[derive(Debug)]
 pub struct Call {
     /// Who calls.
     pub principal: Principal,
-    /// Public tool name.
-    pub tool: String,
-    /// The arguments; an absent member is an empty object.
-    pub arguments: Map<String, Value>,
+    /// What is wanted.
+    pub target: Target,
     /// What the client declared with this request.
     pub client: Client,
-    /// From `_meta["layby/idempotency-key"]` or the `Idempotency-Key` header.
+    /// From `_meta["layby/idempotency-key"]` or the `Idempotency-Key` header; for tools alone.
     pub idempotency_key: Option<String>,
     /// Where progress and log messages go until the answer, if the client wants some.
     pub outlet: Option<Outlet>,
@@ -83,6 +85,15 @@ pub struct Pushed {
     pub requests: Vec<Asked>,
     /// The answers, in the same order, each checked by whoever sends it.
     pub reply: oneshot::Sender<Result<Vec<Replied>, wit_call::InputError>>,
+}
+
+/// The answer that a client's raw response gives to a question: for whoever sends [`Pushed::reply`].
+///
+/// # Errors
+/// Why it gives none, for the client.
+pub fn check_answer(asked: &Asked, response: &Value) -> Result<Replied, String> {
+    let (key, request) = (asked.key.clone(), Arc::new(asked.request.clone()));
+    crate::tasks::check_answer(&Question { key, round: 0, kind: asked.kind, request, answer: None }, response)
 }
 
 /// What a run tells its client before the answer.
@@ -128,10 +139,16 @@ pub struct Progress {
 }
 
 /// What the caller gets.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Answer {
     /// The tool's result, also where it is an error for the model to read.
     Result(Box<CallToolResult>),
+    /// A prompt's messages.
+    Prompt(Box<GetPromptResult>),
+    /// A resource's contents.
+    Resource(Box<ReadResourceResult>),
+    /// A completion's values.
+    Completion(Box<CompletionInfo>),
     /// A task; its row is committed (P1).
     Task(Box<Task>),
     /// Questions for a client without tasks, by key, and the state that brings it back to the run.
@@ -145,11 +162,32 @@ pub enum Answer {
     Error(Fault),
 }
 
+impl Answer {
+    /// Bytes that keeping it takes, roughly: as JSON.
+    fn size(&self) -> usize {
+        let json = match self {
+            Self::Result(result) => serde_json::to_vec(result),
+            Self::Prompt(result) => serde_json::to_vec(result),
+            Self::Resource(result) => serde_json::to_vec(result),
+            Self::Completion(result) => serde_json::to_vec(result),
+            Self::Error(fault) => serde_json::to_vec(&fault.to_json()),
+            // Without questions and outcome: a handle.
+            Self::Task(_) => return 1024,
+            Self::InputRequired { requests, state } => serde_json::to_vec(&(requests, state)),
+        };
+        json.map_or(usize::MAX, |json| json.len())
+    }
+}
+
+/// The store's name of the key that seals request states.
+pub const SEALING_KEY: &str = "request-state";
+
 /// All runs of this process.
 pub struct Runs {
     plugins: Arc<Plugins>,
     tasks: Arc<Tasks>,
     slots: admission::Slots,
+    rounds: Arc<rounds::Rounds>,
     guests: std::sync::Mutex<Option<tokio::runtime::Runtime>>,
     guests_handle: tokio::runtime::Handle,
     drivers: TaskTracker,
@@ -164,15 +202,21 @@ pub struct Runs {
 const CHECK_INLINE_BYTES: usize = 64 * 1024;
 
 impl Runs {
-    /// Starts the guests' own runtime.
+    /// Starts the guests' own runtime. `sealing_key` is the store's [`SEALING_KEY`], 32 bytes or more.
     ///
     /// # Errors
-    /// Threads that cannot be started.
-    pub fn start(config: &Config, plugins: Arc<Plugins>, tasks: Arc<Tasks>) -> std::io::Result<Arc<Self>> {
+    /// Threads that cannot be started; a key that is too short.
+    pub fn start(
+        config: &Config,
+        plugins: Arc<Plugins>,
+        tasks: Arc<Tasks>,
+        sealing_key: &[u8],
+    ) -> std::io::Result<Arc<Self>> {
         let threads = match config.host.guest_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n as usize,
         };
+        let seal = rounds::Seal::new(sealing_key).map_err(std::io::Error::other)?;
         let guests = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("guest")
@@ -182,6 +226,7 @@ impl Runs {
             plugins,
             tasks,
             slots: admission::Slots::new(&config.host),
+            rounds: rounds::Rounds::new(seal, &config.host),
             guests_handle: guests.handle().clone(),
             guests: std::sync::Mutex::new(Some(guests)),
             drivers: TaskTracker::new(),
@@ -191,17 +236,30 @@ impl Runs {
         }))
     }
 
-    /// Serves one call, from admission to an answer. Cancel-safe: dropping the future means that
+    /// Serves one request, from admission to an answer. Cancel-safe: dropping the future means that
     /// the client left, which cancels the run unless it is a task or has an idempotency key.
-    pub async fn call(self: &Arc<Self>, call: Call) -> Answer {
-        let tool = self.plugins.catalog().tools.get(&call.tool).cloned();
-        let key = match keyed::key_of(&call, tool.as_deref()) {
+    pub async fn call(self: &Arc<Self>, mut call: Call) -> Answer {
+        if let (Asks::Retry, Some(state)) = (&call.asks, call.input.state.take()) {
+            return self.again(call, &state).await;
+        }
+        match call.target {
+            Target::Tool { .. } => self.call_tool(call).await,
+            _ => self.call_other(call).await,
+        }
+    }
+
+    async fn call_tool(self: &Arc<Self>, call: Call) -> Answer {
+        let Target::Tool { name, arguments } = &call.target else {
+            return self.call_other(call).await;
+        };
+        let tool = self.plugins.catalog().tools.get(name).cloned();
+        let key = match keyed::key_of(call.idempotency_key.as_deref(), arguments, tool.as_deref()) {
             Ok(key) => key,
             Err(fault) => return Answer::Error(fault),
         };
         // Before all else: a repeat gets its outcome also when the tool has changed or gone.
         if let Some(key) = &key {
-            match self.tasks.keyed(&call.principal, &call.tool, key).await {
+            match self.tasks.keyed(&call.principal, name, key).await {
                 Ok(None) => {}
                 Ok(Some(task)) => {
                     return self.attach(&call.principal, call.client, tool.as_deref(), task).await;
@@ -209,54 +267,77 @@ impl Runs {
                 Err(fault) => return Answer::Error(fault),
             }
         }
-        let Some(tool) = tool else {
-            // As long as a tool's name can be: what is longer is none, and need not come back whole.
-            let named: String = call.tool.chars().take(128).collect();
-            let text =
-                format!("There is no tool {named:?}. Call tools/list for the tools that are served now.");
-            return Answer::Error(Fault::invalid("tool_unknown", text).with("tool", named.into()));
-        };
+        let Some(tool) = tool else { return Answer::Error(target::tool_unknown(name)) };
         if tool.plugin.policy.call_of(&tool.own_name).requires_tasks && !call.client.tasks {
             return Answer::Error(Fault::tasks_required(format!(
                 "The tool {:?} always runs as a task. Declare the io.modelcontextprotocol/tasks extension.",
                 tool.name
             )));
         }
-        let text = match self.checked(&tool, call.arguments).await {
+        let mark = mark(&call, !tool.plugin.granted.grants.ask.is_empty());
+        let Target::Tool { arguments, .. } = call.target else {
+            return Answer::Error(target::tool_unknown(&tool.name));
+        };
+        let text = match self.checked(&tool, arguments).await {
             Ok(text) => text,
             Err(result) => return Answer::Result(Box::new(result)),
         };
-        let run =
-            run::Run::new(tool, call.principal, call.client, call.outlet, Arc::downgrade(&self.plugins));
+        let request = Request::Tool { name: tool.own_name.clone(), arguments: text };
+        let Call { principal, client, outlet, asks, input, .. } = call;
+        let origin = run::Origin { principal, client, outlet, asks, mark };
+        let work = target::Work::of_tool(tool);
+        let run = run::Run::new(work, origin, Arc::downgrade(&self.plugins));
         match key {
-            Some(key) => self.call_keyed(run, key, text).await,
-            None => self.launch(run, text, None).await,
+            Some(key) => self.call_keyed(run, key, request, input.responses).await,
+            None => self.launch(run, request, None, input.responses).await,
         }
+    }
+
+    /// A prompt, a resource or a completion.
+    async fn call_other(self: &Arc<Self>, call: Call) -> Answer {
+        let catalog = self.plugins.catalog();
+        let mark = mark(&call, true);
+        let found = match call.target {
+            Target::Tool { name, .. } => Err(target::tool_unknown(&name)),
+            Target::Prompt { name, arguments } => target::prompt(&catalog, &name, arguments),
+            Target::Resource { uri } => target::resource(&catalog, uri),
+            Target::Completion { reference, argument, value, context } => {
+                match target::completion(&catalog, reference, argument, value, context) {
+                    Ok(Ok(found)) => Ok(found),
+                    Ok(Err(nothing)) => return Answer::Completion(Box::new(nothing)),
+                    Err(fault) => Err(fault),
+                }
+            }
+        };
+        let (work, request) = match found {
+            Ok(found) => found,
+            Err(fault) => return Answer::Error(fault),
+        };
+        let Call { principal, client, outlet, asks, input, .. } = call;
+        let origin = run::Origin { principal, client, outlet, asks, mark };
+        let run = run::Run::new(work, origin, Arc::downgrade(&self.plugins));
+        self.launch(run, request, None, input.responses).await
     }
 
     /// Starts the driver and waits for its answer. With `held`, the run has its row already.
     async fn launch(
         self: &Arc<Self>,
         run: Arc<run::Run>,
-        arguments: String,
+        request: Request,
         held: Option<crate::tasks::Held>,
+        early: BTreeMap<String, Value>,
     ) -> Answer {
         let (reply, answer) = oneshot::channel();
-        let keyed = held.is_some();
-        let quick = run.tool.pace.is_quick() && !run.tool.plugin.granted.may_block();
-        let driver = drive::Driver::new(self.clone(), run.clone(), arguments, held, reply);
+        let quick = run.work.is_quick();
+        let start = drive::Start { request, held, early, reply };
+        let driver = drive::Driver::new(self.clone(), run.clone(), start);
         let mut driver: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(driver.drive());
-        let guard = run::GoneGuard::new(run, keyed);
+        let guard = run::GoneGuard::new(run);
         let ended = quick && poll_once(&mut driver);
         if !ended {
             self.drivers.spawn_on(driver, &self.guests_handle);
         }
-        let answer = answer.await.unwrap_or_else(|_| {
-            Answer::Error(Fault::internal(
-                "host_stopping",
-                "The host is shutting down. Call again when it is back.",
-            ))
-        });
+        let answer = answer.await.unwrap_or_else(|_| Answer::Error(host_stopping()));
         guard.disarm();
         answer
     }
@@ -269,16 +350,8 @@ impl Runs {
     ) -> Result<String, CallToolResult> {
         let arguments = Value::Object(arguments);
         let text = arguments.to_string();
-        let Limits { arguments: limit, .. } = tool.plugin.policy.limits;
-        if text.len() as u64 > limit.0 {
-            return Err(tool_error(
-                "limit_arguments",
-                format!(
-                    "The arguments are {} bytes of JSON; the limit of this plugin (limits.arguments) is {limit}. \
-                     Send less, or split the call.",
-                    text.len()
-                ),
-            ));
+        if let Some(over) = target::over_limit(&tool.plugin, text.len()) {
+            return Err(tool_error("limit_arguments", over));
         }
         let wrong = if text.len() > CHECK_INLINE_BYTES {
             let (tool, value) = (tool.clone(), arguments);
@@ -323,4 +396,13 @@ impl Runs {
 /// takes it over polls it again at once, so no wake-up is lost.
 fn poll_once(future: &mut Pin<Box<dyn Future<Output = ()> + Send>>) -> bool {
     matches!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
+}
+
+/// Names a request for its retries; not worked out where its plugin may not ask anything.
+fn mark(call: &Call, asks: bool) -> Digest {
+    if asks { call.target.mark(&call.principal) } else { Digest([0; 32]) }
+}
+
+fn host_stopping() -> Fault {
+    Fault::internal("host_stopping", "The host is shutting down. Call again when it is back.")
 }

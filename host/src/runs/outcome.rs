@@ -3,96 +3,179 @@
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::Value;
 
-use super::{Answer, run::Run};
+use super::{
+    Answer,
+    run::Run,
+    target::{Subject, Work, prompt_unknown, resource_unknown},
+};
 use crate::{
     base::Fault,
-    capabilities::{self, Abort, wit_types},
+    capabilities::{self, Abort, NotMcp, Response, wit_types},
     plugins::Tool,
     store::End,
 };
 
 /// What an instance ended with.
-pub(super) type Ended = Result<Result<wit_types::ToolResult, wit_types::ToolError>, Abort>;
+pub(super) type Ended = Result<Response, Abort>;
 
 /// What a run ended with, as its caller is told.
 pub(super) enum Outcome {
-    Result(Box<CallToolResult>),
+    /// The plugin's own answer, or one that stands for it.
+    Answer(Answer),
     Error(Fault),
     Cancelled,
     /// The task's TTL or input deadline passed.
     Stopped(End),
+    /// The host ended it for its own reasons: nothing of it is kept for a repeat.
+    Dropped(Fault),
+}
+
+/// Why a guest gave no result, as its kinds of error have in common.
+enum Refused {
+    Protocol(wit_types::ProtocolError),
+    Unsupported,
+    Cancelled,
+    NotFound,
+}
+
+impl From<wit_types::RequestError> for Refused {
+    fn from(error: wit_types::RequestError) -> Self {
+        match error {
+            wit_types::RequestError::NotFound => Self::NotFound,
+            wit_types::RequestError::Protocol(error) => Self::Protocol(error),
+            wit_types::RequestError::Unsupported => Self::Unsupported,
+            wit_types::RequestError::Cancelled => Self::Cancelled,
+        }
+    }
 }
 
 impl Outcome {
     pub(super) fn of(run: &Run, ended: Ended) -> Self {
-        let tool = &run.tool;
-        match ended {
-            Ok(Ok(result)) => Self::result(tool, result, false),
-            Ok(Err(wit_types::ToolError::Failed(result))) => Self::result(tool, result, true),
-            Ok(Err(wit_types::ToolError::Protocol(error))) => Self::Error(protocol(tool, error)),
-            Ok(Err(wit_types::ToolError::Unsupported)) => Self::Error(unsupported(run)),
-            Ok(Err(wit_types::ToolError::Cancelled)) if run.is_cancelled() => Self::Cancelled,
-            Ok(Err(wit_types::ToolError::Cancelled)) => Self::Error(Fault::internal(
-                "plugin_cancelled_unasked",
-                format!(
-                    "The tool {:?} said that it was cancelled, and nobody had asked for it. Call again.",
-                    tool.name
-                ),
-            )),
-            Err(Abort::Limit { name, value, advice }) => Self::limit(tool, name, &value, &advice),
-            Err(Abort::Trap(text)) => {
-                let first = text.lines().next().unwrap_or("a trap");
-                tracing::warn!(plugin = %tool.plugin.name, tool = %tool.own_name, "trapped: {text}");
-                Self::Error(Fault::internal(
-                    "plugin_trap",
-                    format!("The tool {:?} of the plugin {:?} crashed: {first}", tool.name, tool.plugin.name),
-                ))
+        let work = &run.work;
+        let answer = match ended {
+            Ok(Response::Tool(answer)) => return Self::of_tool(run, answer),
+            Ok(Response::Prompt(answer)) => answer
+                .map(|prompt| capabilities::get_prompt_result(prompt).map(|p| Answer::Prompt(Box::new(p)))),
+            Ok(Response::Resource(answer)) => answer
+                .map(|contents| Ok(Answer::Resource(Box::new(capabilities::read_resource_result(contents))))),
+            Ok(Response::Completion(answer)) => {
+                answer.map(|values| capabilities::completion(values).map(|c| Answer::Completion(Box::new(c))))
             }
-            Err(Abort::Host(text)) => {
-                tracing::error!(plugin = %tool.plugin.name, tool = %tool.own_name, "the host failed: {text}");
-                Self::Error(Fault::internal(
-                    "host_failure",
-                    "The host could not run the tool. The operator's log has the reason; call again later.",
-                ))
-            }
+            Err(abort) => return Self::aborted(work, abort),
+        };
+        match answer {
+            Ok(Ok(answer)) => Self::Answer(answer),
+            Ok(Err(reason)) => Self::bad_result(work, &reason),
+            Err(error) => Self::refused(run, error.into()),
         }
     }
 
-    fn result(tool: &Tool, result: wit_types::ToolResult, failed: bool) -> Self {
+    fn of_tool(run: &Run, answer: Result<wit_types::ToolResult, wit_types::ToolError>) -> Self {
+        let (result, failed) = match answer {
+            Ok(result) => (result, false),
+            Err(wit_types::ToolError::Failed(result)) => (result, true),
+            Err(wit_types::ToolError::Protocol(error)) => {
+                return Self::refused(run, Refused::Protocol(error));
+            }
+            Err(wit_types::ToolError::Unsupported) => return Self::refused(run, Refused::Unsupported),
+            Err(wit_types::ToolError::Cancelled) => return Self::refused(run, Refused::Cancelled),
+        };
         let result = match capabilities::call_tool_result(result, failed) {
             Ok(result) => result,
-            Err(reason) => {
-                tracing::warn!(plugin = %tool.plugin.name, tool = %tool.own_name, "unusable result: {reason}");
-                return Self::Error(Fault::internal(
-                    "plugin_bad_result",
-                    format!("The tool {:?} gave a result that MCP does not have: {reason}", tool.name),
-                ));
-            }
+            Err(reason) => return Self::bad_result(&run.work, &reason),
         };
-        if !failed && let Some(wrong) = mismatch(tool, result.structured_content.as_ref()) {
-            return Self::Result(Box::new(tool_error(
-                "output_invalid",
-                format!("The result of {:?} does not fit its own output schema: {wrong}", tool.name),
-            )));
-        }
-        Self::Result(Box::new(result))
+        let wrong = run.work.tool().filter(|_| !failed).and_then(|tool| {
+            mismatch(tool, result.structured_content.as_ref()).map(|wrong| {
+                format!("The result of {:?} does not fit its own output schema: {wrong}", tool.name)
+            })
+        });
+        Self::Answer(Answer::Result(Box::new(match wrong {
+            Some(wrong) => tool_error("output_invalid", wrong),
+            None => result,
+        })))
     }
 
-    fn limit(tool: &Tool, name: &'static str, value: &str, advice: &str) -> Self {
-        let section = if name.contains('.') { "" } else { "limits." };
-        tracing::warn!(plugin = %tool.plugin.name, tool = %tool.own_name, limit = name, value, "a limit was hit");
-        Self::Result(Box::new(tool_error(
-            limit_code(name),
-            format!("The tool {:?} was stopped: it reached {section}{name} = {value}. {advice}", tool.name),
-        )))
+    fn refused(run: &Run, refused: Refused) -> Self {
+        let work = &run.work;
+        match refused {
+            Refused::Protocol(error) => Self::Error(protocol(work, error)),
+            Refused::Unsupported => Self::Error(unsupported(run)),
+            Refused::NotFound => Self::Error(match &work.subject {
+                Subject::Resource(uri) => resource_unknown(uri),
+                Subject::Prompt(prompt) => prompt_unknown(&prompt.name),
+                _ => Fault::invalid("resource_unknown", "The plugin knows nothing of this name any more."),
+            }),
+            Refused::Cancelled if run.is_cancelled() => Self::Cancelled,
+            Refused::Cancelled => Self::Error(Fault::internal(
+                "plugin_cancelled_unasked",
+                format!("The {work} said that it was cancelled, and nobody had asked for it. Call again."),
+            )),
+        }
+    }
+
+    fn aborted(work: &Work, abort: Abort) -> Self {
+        let plugin = work.plugin.name.as_str();
+        match abort {
+            Abort::Limit { name, value, advice } => {
+                let section = if name.contains('.') { "" } else { "limits." };
+                tracing::warn!(plugin, %work, limit = name, value, "a limit was hit");
+                let text = format!("The {work} was stopped: it reached {section}{name} = {value}. {advice}");
+                Self::Answer(work.limited(limit_code(name), text))
+            }
+            Abort::Trap(text) => {
+                let first = text.lines().next().unwrap_or("a trap");
+                tracing::warn!(plugin, %work, "trapped: {text}");
+                Self::Error(Fault::internal(
+                    "plugin_trap",
+                    format!("The {work} of the plugin {plugin:?} crashed: {first}"),
+                ))
+            }
+            Abort::Host(text) => {
+                tracing::error!(plugin, %work, "the host failed: {text}");
+                Self::Error(Fault::internal(
+                    "host_failure",
+                    format!(
+                        "The host could not run the {work}. The operator's log has the reason; call again later."
+                    ),
+                ))
+            }
+        }
+    }
+
+    fn bad_result(work: &Work, reason: &NotMcp) -> Self {
+        tracing::warn!(plugin = %work.plugin.name, %work, "unusable result: {reason}");
+        Self::Error(Fault::internal(
+            "plugin_bad_result",
+            format!("The {work} gave a result that MCP does not have: {reason}"),
+        ))
     }
 
     pub(super) fn into_answer(self) -> Answer {
         match self {
-            Self::Result(result) => Answer::Result(result),
-            Self::Error(fault) => Answer::Error(fault),
+            Self::Answer(answer) => answer,
+            Self::Error(fault) | Self::Dropped(fault) => Answer::Error(fault),
             Self::Cancelled => cancelled(),
             Self::Stopped(end) => ended_answer(end),
+        }
+    }
+
+    /// How a task ends with this.
+    pub(super) fn end(&self) -> End {
+        match self {
+            Self::Answer(Answer::Result(result)) => match serde_json::to_value(result) {
+                Ok(value) => End::Completed(value),
+                Err(e) => {
+                    End::Failed(Fault::internal("host_failure", format!("unwritable result: {e}")).to_json())
+                }
+            },
+            Self::Answer(Answer::Error(fault)) | Self::Error(fault) | Self::Dropped(fault) => {
+                End::Failed(fault.to_json())
+            }
+            Self::Answer(_) => {
+                End::Failed(Fault::internal("host_failure", "only tools make tasks").to_json())
+            }
+            Self::Cancelled => End::Cancelled,
+            Self::Stopped(end) => end.clone(),
         }
     }
 }
@@ -126,14 +209,14 @@ fn mismatch(tool: &Tool, content: Option<&Value>) -> Option<String> {
 }
 
 /// The plugin's own protocol error; codes that MCP and JSON-RPC reserve become -32603.
-fn protocol(tool: &Tool, error: wit_types::ProtocolError) -> Fault {
+fn protocol(work: &Work, error: wit_types::ProtocolError) -> Fault {
     let reserved = (-32768..=-32000).contains(&error.code);
     let rpc = match error.code {
         Fault::INVALID_PARAMS | Fault::INTERNAL => error.code,
         _ if reserved => Fault::INTERNAL,
         other => other,
     };
-    let fault = Fault::new(rpc, "plugin_error", error.message).with("tool", tool.name.clone().into());
+    let fault = work.named(Fault::new(rpc, "plugin_error", error.message));
     match error.data.as_deref().map(serde_json::from_str::<Value>) {
         Some(Ok(data)) => fault.with("data", data),
         _ => fault,
@@ -146,19 +229,17 @@ fn unsupported(run: &Run) -> Fault {
     if let Some(required) = missing.required() {
         return Fault::missing_capability(
             required,
-            format!(
-                "The tool {:?} has to ask something that your client did not declare it can answer.",
-                run.tool.name
-            ),
+            format!("The {} has to ask something that your client did not declare it can answer.", run.work),
         );
     }
     let reason = match missing.grant() {
         Some(kind) => {
             format!("policy does not let this plugin ask ({kind:?}): the operator can add it to grants.ask")
         }
+        None if !run.work.may_ask() => "MCP has no questions in a completion".to_owned(),
         None => "it gave no question that could not be asked".to_owned(),
     };
-    Fault::internal("plugin_unsupported", format!("The tool {:?} could not go on: {reason}.", run.tool.name))
+    Fault::internal("plugin_unsupported", format!("The {} could not go on: {reason}.", run.work))
 }
 
 /// A result that a model is to read: `isError: true`, with the stable code in `_meta`.

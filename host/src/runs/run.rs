@@ -2,17 +2,17 @@
 
 use std::sync::{
     Arc, Mutex, PoisonError, Weak,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use futures::future::BoxFuture;
 use tokio::sync::{Notify, oneshot};
 
-use super::{Client, LogLine, Notice, Outlet, Progress, ask};
+use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, target::Work};
 use crate::{
-    base::Principal,
+    base::{Digest, Principal},
     capabilities::{Asked, Caller, wit_call},
-    plugins::{Plugins, Tool},
+    plugins::Plugins,
     store::{Answer, QuestionKind},
 };
 
@@ -22,17 +22,32 @@ pub(super) struct Question {
     pub(super) reply: oneshot::Sender<Result<Vec<Answer>, wit_call::InputError>>,
 }
 
-/// The shared part of one run.
-pub(super) struct Run {
-    pub(super) tool: Arc<Tool>,
+/// Whose run it is, and how it may be asked.
+pub(super) struct Origin {
     pub(super) principal: Principal,
     pub(super) client: Client,
+    pub(super) outlet: Option<Outlet>,
+    pub(super) asks: Asks,
+    /// Names the request, for its retries.
+    pub(super) mark: Digest,
+}
+
+/// The shared part of one run.
+pub(super) struct Run {
+    pub(super) work: Work,
+    pub(super) principal: Principal,
+    pub(super) asks: Asks,
+    pub(super) mark: Digest,
+    /// What the newest request of this run declared.
+    client: Mutex<Client>,
     plugins: Weak<Plugins>,
     /// Set once cancellation is asked for; the guest reads it.
     cancelled: AtomicBool,
-    /// The request's future was dropped before it had its answer.
+    /// Requests that wait for this run's answer now.
+    requests: AtomicU32,
+    /// The last of them was dropped before it had its answer.
     pub(super) gone: Notify,
-    /// Where progress goes until promotion.
+    /// Where progress goes until the answer.
     outlet: Mutex<Option<Outlet>>,
     /// The newest progress text, for the task's `statusMessage`.
     message: Mutex<Option<String>>,
@@ -51,19 +66,19 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Run {
-    pub(super) fn new(
-        tool: Arc<Tool>,
-        principal: Principal,
-        client: Client,
-        outlet: Option<Outlet>,
-        plugins: Weak<Plugins>,
-    ) -> Arc<Self> {
+    pub(super) fn new(work: Work, origin: Origin, plugins: Weak<Plugins>) -> Arc<Self> {
+        let Origin { principal, mut client, outlet, asks, mark } = origin;
+        // Only a tool's call becomes a task, and no older revision has them.
+        client.tasks &= work.tool().is_some() && matches!(asks, Asks::Retry);
         Arc::new(Self {
-            tool,
+            work,
             principal,
-            client,
+            asks,
+            mark,
+            client: Mutex::new(client),
             plugins,
             cancelled: AtomicBool::new(false),
+            requests: AtomicU32::new(0),
             gone: Notify::new(),
             outlet: Mutex::new(outlet),
             message: Mutex::new(None),
@@ -73,6 +88,23 @@ impl Run {
             question: Mutex::default(),
             questioned: Notify::new(),
         })
+    }
+
+    /// What the newest request declared.
+    pub(super) fn client(&self) -> Client {
+        *lock(&self.client)
+    }
+
+    /// From now on another request is the caller's: its client, and where its notices go.
+    pub(super) fn taken_up(&self, mut client: Client, outlet: Option<Outlet>) {
+        client.tasks &= self.work.tool().is_some();
+        *lock(&self.client) = client;
+        *lock(&self.outlet) = outlet;
+    }
+
+    /// True while a request waits for this run's answer.
+    pub(super) fn has_requests(&self) -> bool {
+        self.requests.load(Ordering::Acquire) > 0
     }
 
     /// From now on the guest sees that it is to stop.
@@ -96,7 +128,7 @@ impl Run {
         }
     }
 
-    /// Progress goes to the task from now on.
+    /// The request has its answer: no notice may follow it.
     pub(super) fn close_outlet(&self) {
         lock(&self.outlet).take();
     }
@@ -112,12 +144,13 @@ impl Run {
 
     /// True where this question may be put; otherwise the reason is kept.
     fn may_ask(&self, kind: QuestionKind, url: Option<&str>) -> bool {
-        let granted = ask::granted(&self.tool.plugin.granted.grants.ask, kind, url);
-        // Without tasks there is nowhere to keep a question yet (`InputRequiredResult` comes with
-        // multi round-trip requests).
-        let may = granted && self.client.tasks && self.client.answers(kind);
+        if !self.work.may_ask() {
+            return false;
+        }
+        let granted = ask::granted(&self.work.plugin.granted.grants.ask, kind, url);
+        let may = granted && self.client().answers(kind);
         if !may {
-            lock(&self.missing).note(kind, self.client, granted);
+            lock(&self.missing).note(kind, granted);
             if !granted {
                 let line = match (kind, url) {
                     (QuestionKind::Url, Some(url)) => format!("url {url}"),
@@ -127,7 +160,7 @@ impl Run {
                     (QuestionKind::Roots, _) => "roots".into(),
                 };
                 tracing::warn!(
-                    plugin = %self.tool.plugin.name, tool = %self.tool.own_name,
+                    plugin = %self.work.plugin.name, work = %self.work,
                     "denied a question: to allow it, add {line:?} to grants.ask of this plugin's policy"
                 );
             }
@@ -190,17 +223,17 @@ impl Caller for Run {
 
     fn changed(&self, what: wit_call::Change) {
         if let Some(plugins) = self.plugins.upgrade() {
-            plugins.changed(&self.tool.plugin.name, what);
+            plugins.changed(&self.work.plugin.name, what);
         }
     }
 
     fn log(&self, level: wit_call::LogLevel, message: &str) {
         let outlet = lock(&self.outlet).clone();
         if let Some(outlet) = outlet.filter(|o| o.log.is_some_and(|least| level as u8 >= least as u8)) {
-            let line = LogLine { level, logger: self.tool.plugin.name.clone(), text: message.to_owned() };
+            let line = LogLine { level, logger: self.work.plugin.name.clone(), text: message.to_owned() };
             let _ = outlet.notices.try_send(Notice::Log(line));
         }
-        let (plugin, tool) = (self.tool.plugin.name.as_str(), self.tool.own_name.as_str());
+        let (plugin, tool) = (self.work.plugin.name.as_str(), self.work.name());
         match level {
             wit_call::LogLevel::Debug => tracing::debug!(target: "layby::plugin", plugin, tool, "{message}"),
             wit_call::LogLevel::Info | wit_call::LogLevel::Notice => {
@@ -214,26 +247,29 @@ impl Caller for Run {
     }
 }
 
-/// Lives in the request's future: dropped before its time, it tells the driver that the client left.
+/// Lives in the request's future: dropped before its time, and being the last of the run's requests, it
+/// tells the driver that the client left.
 pub(super) struct GoneGuard {
-    run: Option<Arc<Run>>,
+    run: Arc<Run>,
+    armed: bool,
 }
 
 impl GoneGuard {
-    /// A run with an idempotency key goes on without its client.
-    pub(super) fn new(run: Arc<Run>, keyed: bool) -> Self {
-        Self { run: (!keyed).then_some(run) }
+    pub(super) fn new(run: Arc<Run>) -> Self {
+        run.requests.fetch_add(1, Ordering::AcqRel);
+        Self { run, armed: true }
     }
 
     pub(super) fn disarm(mut self) {
-        self.run = None;
+        self.armed = false;
     }
 }
 
 impl Drop for GoneGuard {
     fn drop(&mut self) {
-        if let Some(run) = &self.run {
-            run.gone.notify_one();
+        let last = self.run.requests.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && self.armed {
+            self.run.gone.notify_one();
         }
     }
 }

@@ -109,6 +109,9 @@ pub trait Store: Send + Sync + 'static {
     fn sweep(&self, now: UnixMillis, tombstones_before: UnixMillis)
     -> BoxFuture<'_, Result<u64, StoreError>>;
 
+    /// The secret of this name, the same for every process on this store: `fresh` where there was none.
+    fn secret(&self, name: &'static str, fresh: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, StoreError>>;
+
     /// The plugins that served last, with their names.
     fn plugins(&self) -> BoxFuture<'_, Result<Vec<PluginRow>, StoreError>>;
     /// Adds or replaces one.

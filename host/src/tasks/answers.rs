@@ -9,8 +9,11 @@ use crate::{
     store::{Answer, Question, QuestionKind},
 };
 
-/// The answer that `response` gives to `question`, or why it gives none.
-pub(super) fn check(question: &Question, response: &Value) -> Result<Answer, String> {
+/// The answer that `response` gives to `question`.
+///
+/// # Errors
+/// Why it gives none, for the client.
+pub fn check(question: &Question, response: &Value) -> Result<Answer, String> {
     let checked = match question.kind {
         QuestionKind::Form | QuestionKind::Url => elicitation(question, response),
         QuestionKind::Sampling => message(response),

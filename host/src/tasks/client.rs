@@ -160,7 +160,10 @@ fn parse(id: &str) -> Result<TaskId, Fault> {
 }
 
 /// Each answer against its question; much to check is checked off the threads that answer HTTP.
-async fn checked(asked: Vec<(Question, Value)>) -> Result<BTreeMap<String, Result<Answer, String>>, Fault> {
+/// Each of `asked`, checked; a lot of it off the threads that answer HTTP.
+pub(crate) async fn checked(
+    asked: Vec<(Question, Value)>,
+) -> Result<BTreeMap<String, Result<Answer, String>>, Fault> {
     let weight: usize = asked.iter().map(|(q, r)| answers::weight(q, r)).sum();
     let check = move || {
         asked.into_iter().map(|(q, response)| (q.key.clone(), answers::check(&q, &response))).collect()

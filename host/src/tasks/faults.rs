@@ -50,7 +50,7 @@ pub(super) fn interrupted() -> End {
     End::Failed(Fault::internal("interrupted", message).to_json())
 }
 
-pub(super) fn answers_invalid(reasons: Vec<(String, String)>) -> Fault {
+pub(crate) fn answers_invalid(reasons: Vec<(String, String)>) -> Fault {
     let text: Vec<String> = reasons.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     let reasons: serde_json::Map<String, Value> =
         reasons.into_iter().map(|(key, why)| (key, why.into())).collect();

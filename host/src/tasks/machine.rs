@@ -262,7 +262,7 @@ impl Task {
 pub(super) const LATE: &str = "the questions have run out";
 
 /// `key`, or the first of `key_2`, `key_3`, … that is free.
-fn unused(key: &str, used: &HashSet<String>) -> String {
+pub(crate) fn unused(key: &str, used: &HashSet<String>) -> String {
     if !used.contains(key) {
         return key.to_owned();
     }

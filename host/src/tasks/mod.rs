@@ -24,11 +24,14 @@ use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
-pub use self::machine::Event;
+pub use self::{answers::check as check_answer, machine::Event};
 use self::{
     bounds::{FreeSpace, Live, Polls},
     registry::Registry,
     rhythm::Rhythm,
+};
+pub(crate) use self::{
+    client::checked as check_answers, faults::answers_invalid, machine::unused as unused_key,
 };
 use crate::{
     base::{BootId, Clock, Digest, Fault, Millis, Principal, TaskId},

@@ -228,16 +228,6 @@ async fn a_run_has_only_so_many_questions() {
     assert!(text(&task["result"]).contains("questions = 3"), "{task}");
 }
 
-#[tokio::test]
-async fn a_call_without_tasks_cannot_be_asked_yet() {
-    let host = Setup::probe("").start().await;
-    let plain = host.client_with(json!({ "elicitation": {} }));
-    let reply = plain.call("ask", json!({ "insist": true })).await;
-    assert_eq!((reply.status, reply.rpc()), (400, -32021));
-    let required = &reply.message["error"]["data"]["requiredCapabilities"];
-    assert_eq!(required, &json!({ "extensions": { layby_tests::client::TASKS: {} } }));
-}
-
 /// Waiting stops the clock of active time and gives the slot back.
 #[tokio::test]
 async fn a_waiting_run_holds_no_slot_and_no_time() {

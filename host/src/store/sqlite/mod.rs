@@ -293,6 +293,14 @@ impl Store for SqliteStore {
         .boxed()
     }
 
+    fn secret(&self, name: &'static str, fresh: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, StoreError>> {
+        async move {
+            self.written(Work::Secret { name, fresh }).await?;
+            Ok(sqlx::query_scalar(sql::SECRET).bind(name).fetch_one(&self.readers).await?)
+        }
+        .boxed()
+    }
+
     fn plugins(&self) -> BoxFuture<'_, Result<Vec<PluginRow>, StoreError>> {
         async {
             let rows = sqlx::query(sql::PLUGINS).fetch_all(&self.readers).await?;

@@ -155,3 +155,7 @@ pub(super) const DROP_PLUGIN: &str = "DELETE FROM plugins WHERE name = ?1";
 pub(super) const DIGESTS: &str =
     "SELECT digest FROM plugins WHERE digest IS NOT NULL UNION SELECT granted FROM plugins
  WHERE granted IS NOT NULL UNION SELECT digest FROM tasks WHERE outcome IS NULL";
+
+/// The first one stays: others may have used it by then.
+pub(super) const KEEP_SECRET: &str = "INSERT OR IGNORE INTO secrets (name, secret) VALUES (?1, ?2)";
+pub(super) const SECRET: &str = "SELECT secret FROM secrets WHERE name = ?1";

@@ -32,6 +32,11 @@ pub(super) enum Work {
     },
     PutPlugin(Box<PluginRow>),
     DropPlugin(String),
+    /// Kept only where there is none of this name.
+    Secret {
+        name: &'static str,
+        fresh: Vec<u8>,
+    },
     /// The last thing: what is queued before it is committed, what comes after is refused.
     Close,
 }
@@ -195,6 +200,10 @@ impl Writer {
             Work::PutPlugin(row) => super::batch::put_plugin(c, row).await.map(|()| Done::Written),
             Work::DropPlugin(name) => {
                 sqlx::query(sql::DROP_PLUGIN).bind(name).execute(c).await?;
+                Ok(Done::Written)
+            }
+            Work::Secret { name, fresh } => {
+                sqlx::query(sql::KEEP_SECRET).bind(name).bind(fresh).execute(c).await?;
                 Ok(Done::Written)
             }
             Work::Insert(_) | Work::Admit(_) | Work::Update(..) | Work::Close => Ok(Done::Written),

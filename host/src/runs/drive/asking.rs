@@ -1,0 +1,235 @@
+//! Puts the guest's questions to its caller: through the task, by an `InputRequiredResult`, or over the open
+//! stream of a client of an older revision. The guest waits meanwhile, without a slot.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use super::{
+    Driver,
+    open::{Answers, Open, Slot, Way, whole},
+};
+use crate::{
+    base::Fault,
+    capabilities::{Abort, Asked, wit_call::InputError},
+    config::EarlyInput,
+    runs::{
+        Asks, Pushed,
+        admission::{Permit, Waiting},
+        outcome::Outcome,
+        run::Question,
+    },
+    store,
+    tasks::{check_answers, unused_key},
+};
+
+impl Driver {
+    /// Puts a question.
+    pub(super) async fn asked(&mut self, question: Question) -> Option<Outcome> {
+        if self.run.is_cancelled() {
+            let _ = question.reply.send(Err(InputError::Cancelled));
+            return None;
+        }
+        let mut slots = self.slots(question.requests);
+        if let Err(fault) = self.answer_early(&mut slots).await {
+            return Some(Outcome::Error(fault));
+        }
+        if let Some(answers) = whole(&slots) {
+            self.rounds += 1;
+            let _ = question.reply.send(Ok(answers));
+            return None;
+        }
+        let bytes = self.run.meter.load(std::sync::atomic::Ordering::Relaxed);
+        let run = self.run.clone();
+        let right = match self.runs.rounds.room(&self.runs.slots, &run.work.plugin, bytes) {
+            Ok(right) => right,
+            Err((name, value)) => {
+                let advice = "Answer or cancel tasks that wait, then call again.".into();
+                return Some(Outcome::of(&self.run, Err(Abort::Limit { name, value, advice })));
+            }
+        };
+        self.pause();
+        let by_retry = !run.client().tasks || run.work.policy().early_input == EarlyInput::Mrtr;
+        let put = match run.asks.clone() {
+            Asks::Push(client) => {
+                self.push(question.reply, slots, right, client);
+                Ok(())
+            }
+            Asks::Retry if !self.revealed && by_retry => {
+                self.ask_for_retry(question.reply, slots, right).await
+            }
+            Asks::Retry => self.ask_in_task(question.reply, slots, right).await,
+        };
+        self.rounds += 1;
+        match put {
+            Ok(()) => None,
+            // Somebody cancelled between the question and its commit: the signal is on its way.
+            Err((reply, fault)) if fault.code == "task_cancelling" => {
+                let outcome = self.cancel();
+                self.active_since = Some(Instant::now());
+                let _ = reply.send(Err(InputError::Cancelled));
+                outcome
+            }
+            Err((_, fault)) => Some(Outcome::Error(fault)),
+        }
+    }
+
+    /// The questions, with keys that are unique over the run's life.
+    fn slots(&mut self, requests: Vec<Asked>) -> Vec<Slot> {
+        let slot = |asked: Asked| {
+            let key = unused_key(&asked.key, &self.keys);
+            self.keys.insert(key.clone());
+            Slot { key, kind: asked.kind, request: Arc::new(asked.request), answer: None }
+        };
+        requests.into_iter().map(slot).collect()
+    }
+
+    /// Takes what came with the call for the first round's questions; what does not fit is asked for.
+    async fn answer_early(&mut self, slots: &mut [Slot]) -> Result<(), Fault> {
+        let mut early = std::mem::take(&mut self.early);
+        let fitting = |slot: &Slot| early.remove(&slot.key).map(|response| (slot.question(0), response));
+        let asked: Vec<(store::Question, Value)> = slots.iter().filter_map(fitting).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let mut answers = check_answers(asked).await?;
+        for slot in slots {
+            slot.answer = answers.remove(&slot.key).and_then(Result::ok);
+        }
+        Ok(())
+    }
+
+    fn rows(&self, slots: &[Slot]) -> Vec<store::Question> {
+        slots.iter().filter(|slot| slot.answer.is_none()).map(|slot| slot.question(self.rounds)).collect()
+    }
+
+    /// Commits the questions, and the task with them where there is none yet; then the handle may leave.
+    async fn ask_in_task(
+        &mut self,
+        reply: oneshot::Sender<Answers>,
+        slots: Vec<Slot>,
+        right: Waiting,
+    ) -> Result<(), (oneshot::Sender<Answers>, Fault)> {
+        let rows = self.rows(&slots);
+        let put = match &self.held {
+            Some(held) => match self.runs.tasks.ask(held, rows, self.run.work.policy()).await {
+                Ok(_) => self.reveal().await,
+                Err(fault) => Err(fault),
+            },
+            None => self.promote(rows).await,
+        };
+        match put {
+            Ok(()) => {
+                self.open = Some(Open::new(reply, slots, Way::Task, Some(right)));
+                Ok(())
+            }
+            Err(fault) => Err((reply, fault)),
+        }
+    }
+
+    /// Ends the request with the questions; a run with a row commits them first (P1).
+    async fn ask_for_retry(
+        &mut self,
+        reply: oneshot::Sender<Answers>,
+        slots: Vec<Slot>,
+        right: Waiting,
+    ) -> Result<(), (oneshot::Sender<Answers>, Fault)> {
+        let run = self.run.clone();
+        let call = run.work.policy();
+        let expires = Instant::now() + call.input_deadline.duration();
+        let mut until = Some(expires);
+        if let Some(held) = &self.held {
+            // Then the row has the deadline, and whoever looks after tasks tells when it has passed.
+            until = None;
+            if let Err(fault) = self.runs.tasks.ask(held, self.rows(&slots), call).await {
+                return Err((reply, fault));
+            }
+        }
+        let seat = match self.seat.take() {
+            Some(seat) => seat,
+            None => self.runs.rounds.enter(self.run.clone(), self.held.as_ref().map(|held| held.id)),
+        };
+        let seat = self.seat.insert(seat);
+        seat.ledger.put(slots.iter().filter(|slot| slot.answer.is_none()).map(|slot| slot.key.clone()));
+        let place = seat.wait(&self.run.work.plugin.name, right);
+        self.open = Some(Open::new(reply, slots, Way::Retry { place, until, expires }, None));
+        let answer = self.input_required();
+        self.answer(answer);
+        Ok(())
+    }
+
+    /// Hands the questions to whoever speaks to a client of an older revision, with a bound on the wait.
+    fn push(
+        &mut self,
+        reply: oneshot::Sender<Answers>,
+        slots: Vec<Slot>,
+        right: Waiting,
+        client: mpsc::Sender<Pushed>,
+    ) {
+        let asked: Vec<Asked> = slots
+            .iter()
+            .filter(|slot| slot.answer.is_none())
+            .map(|slot| Asked { key: slot.key.clone(), kind: slot.kind, request: (*slot.request).clone() })
+            .collect();
+        let wait: Duration = self.run.work.policy().push_wait.duration();
+        let count = asked.len();
+        let answers = async move {
+            let asking = async {
+                let (reply, answers) = oneshot::channel();
+                client.send(Pushed { requests: asked, reply }).await.ok()?;
+                answers.await.ok()
+            };
+            match tokio::time::timeout(wait, asking).await {
+                Ok(Some(Ok(answers))) if answers.len() != count => Err(InputError::TimedOut),
+                Ok(Some(answers)) => answers,
+                // Nobody is there who could answer any more, or nobody did.
+                Ok(None) | Err(_) => Err(InputError::TimedOut),
+            }
+        };
+        // A person's time does not count towards `hold`.
+        self.deadline = None;
+        self.open = Some(Open::new(reply, slots, Way::Push(Box::pin(answers)), Some(right)));
+    }
+
+    /// Gives the slot back and stops the clock of active time.
+    fn pause(&mut self) {
+        self.permit = None;
+        self.waited = true;
+        if let Some(since) = self.active_since.take() {
+            self.active_left = self.active_left.saturating_sub(since.elapsed());
+        }
+    }
+
+    /// The open questions have their answers, or none will come: queues for a slot.
+    pub(super) fn answered(&mut self, answers: Answers) {
+        let Some(open) = &mut self.open else { return };
+        open.complete(answers);
+        if let Some(seat) = &mut self.seat {
+            seat.ledger.close();
+        }
+        if !self.waiters.is_empty() && self.deadline.is_none() {
+            self.taken_up();
+        }
+        let (runs, run) = (self.runs.clone(), self.run.clone());
+        self.admit = Some(Box::pin(async move { runs.slots.readmit(&run.work.plugin).await }));
+    }
+
+    /// The time that a response may be held open begins anew.
+    pub(super) fn taken_up(&mut self) {
+        let call = self.run.work.policy();
+        let open_for = if self.run.client().tasks { call.deadline } else { call.hold };
+        self.taken_at = Instant::now();
+        self.deadline = Some(self.taken_at + open_for.duration());
+    }
+
+    /// Hands the answers to the guest, which has a slot again.
+    pub(super) fn go_on(&mut self, open: Open, permit: Permit) {
+        self.permit = Some(permit);
+        self.active_since = Some(Instant::now());
+        open.finish();
+    }
+}

@@ -1,0 +1,326 @@
+//! The driver of one run: a future from admission to settlement. It alone promotes, puts
+//! questions, stops the guest and settles, so every order of events has one place that decides.
+//!
+//! It is spawned on the guests' runtime (or polled once on the request's thread, for tools that
+//! end at once), so a client that leaves never interrupts a commit.
+
+mod asking;
+mod open;
+mod promote;
+mod retry;
+
+use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::{sync::oneshot, time::Instant};
+
+use self::open::{Answers, Open};
+pub(super) use self::promote::new_task;
+use super::{
+    Answer, Runs,
+    admission::Permit,
+    outcome::{Ended, Outcome},
+    rounds::{Retry, Seat},
+    run::{Question, Run},
+};
+use crate::{
+    base::Fault,
+    capabilities::{self, Abort, Caller, Request, Setup, Used, wit_call},
+    tasks::{Held, Signal},
+};
+
+type Guest = Pin<Box<dyn Future<Output = (Ended, Used)> + Send>>;
+
+/// What the driver reacts to.
+enum Event {
+    Admitted(Result<Permit, Fault>),
+    Ended(Ended, Used),
+    Asked(Question),
+    /// A client of an older revision answered, or did not in time.
+    Pushed(Answers),
+    Retried(Retry),
+    /// Others need the room in which this run waits for a retry.
+    Evicted,
+    Signal(Signal),
+    Gone,
+    Progressed,
+    Timer,
+    HostStops,
+}
+
+/// A request that waits for the run's answer.
+struct Waiter {
+    reply: oneshot::Sender<Answer>,
+    /// Its client knows tasks.
+    tasks: bool,
+}
+
+pub(super) struct Driver {
+    runs: Arc<Runs>,
+    run: Arc<Run>,
+    request: Option<Request>,
+    waiters: Vec<Waiter>,
+    held: Option<Held>,
+    /// A client has the task's handle.
+    revealed: bool,
+    /// Rounds of questions so far, and all their keys.
+    rounds: u32,
+    keys: std::collections::HashSet<String>,
+    /// Answers that came with the call, where policy lets them count: for the first round.
+    early: BTreeMap<String, Value>,
+    /// Its place among the runs that have asked by multi round-trip requests.
+    seat: Option<Seat>,
+    admit: Option<BoxFuture<'static, Result<Permit, Fault>>>,
+    permit: Option<Permit>,
+    guest: Option<Guest>,
+    open: Option<Open>,
+    /// When the response must be answered; none while nobody waits for it.
+    deadline: Option<Instant>,
+    /// When the newest request was taken up.
+    taken_at: Instant,
+    /// Active time that is left, counted while `active_since` is some.
+    active_left: Duration,
+    active_since: Option<Instant>,
+    grace_until: Option<Instant>,
+    waited: bool,
+}
+
+/// What a driver starts with, beside its run.
+pub(super) struct Start {
+    pub(super) request: Request,
+    /// The row that a keyed run has from admission on.
+    pub(super) held: Option<Held>,
+    /// `inputResponses` of the first request, unread.
+    pub(super) early: BTreeMap<String, Value>,
+    pub(super) reply: oneshot::Sender<Answer>,
+}
+
+impl Driver {
+    pub(super) fn new(runs: Arc<Runs>, run: Arc<Run>, start: Start) -> Self {
+        let now = Instant::now();
+        let tasks = run.client().tasks;
+        let call = run.work.policy();
+        let open_for = if tasks { call.deadline } else { call.hold };
+        let early = if call.pre_answers { start.early } else { BTreeMap::new() };
+        Self {
+            deadline: Some(now + open_for.duration()),
+            active_left: run.work.plugin.policy.limits.active_time.duration(),
+            runs,
+            request: Some(start.request),
+            waiters: vec![Waiter { reply: start.reply, tasks }],
+            held: start.held,
+            revealed: false,
+            rounds: 0,
+            keys: std::collections::HashSet::new(),
+            early,
+            seat: None,
+            admit: None,
+            permit: None,
+            guest: None,
+            open: None,
+            taken_at: now,
+            active_since: None,
+            grace_until: None,
+            waited: false,
+            run,
+        }
+    }
+
+    /// The whole life of the run.
+    pub(super) async fn drive(mut self) {
+        match self.runs.slots.try_admit(&self.run.work.plugin) {
+            Some(permit) => self.start(permit),
+            None => {
+                self.waited = true;
+                let (runs, run) = (self.runs.clone(), self.run.clone());
+                self.admit = Some(Box::pin(async move { runs.slots.admit(&run.work.plugin).await }));
+            }
+        }
+        loop {
+            let event = self.next().await;
+            if let Some(outcome) = self.on(event).await {
+                self.finish(outcome).await;
+                return;
+            }
+        }
+    }
+
+    /// Waits for the next event. Cancel-safe: nothing is taken that is not returned.
+    async fn next(&mut self) -> Event {
+        let timer = self.next_timer();
+        let (run, runs) = (&self.run, &self.runs);
+        let waiting = self.open.is_some();
+        let unowned = self.held.is_none();
+        let (retries, evict) = match &mut self.seat {
+            Some(seat) => (Some(&mut seat.retries), Some(seat.evict.clone())),
+            None => (None, None),
+        };
+        tokio::select! {
+            biased;
+            ended = async { match &mut self.guest { Some(g) => g.await, None => std::future::pending().await } },
+                if !waiting => Event::Ended(ended.0, ended.1),
+            question = run.asked(), if !waiting => Event::Asked(question),
+            permit = async { match &mut self.admit { Some(a) => a.await, None => std::future::pending().await } } => {
+                self.admit = None;
+                Event::Admitted(permit)
+            }
+            answers = async { match &mut self.open { Some(o) => o.pushed().await, None => std::future::pending().await } } =>
+                Event::Pushed(answers),
+            signal = async { match &mut self.held { Some(h) => h.signal().await, None => std::future::pending().await } } =>
+                Event::Signal(signal),
+            Some(retry) = async { match retries { Some(r) => r.recv().await, None => std::future::pending().await } } =>
+                Event::Retried(retry),
+            () = async { match &evict { Some(e) => e.notified().await, None => std::future::pending().await } } =>
+                Event::Evicted,
+            () = run.gone.notified(), if unowned => Event::Gone,
+            () = run.progressed.notified(), if self.revealed => Event::Progressed,
+            () = tokio::time::sleep_until(timer) => Event::Timer,
+            () = runs.drain.cancelled(), if waiting => Event::HostStops,
+            () = runs.stop.cancelled() => Event::HostStops,
+        }
+    }
+
+    fn next_timer(&self) -> Instant {
+        let far = self.taken_at + Duration::from_secs(365 * 24 * 3600);
+        let active = self.active_since.map(|since| since + self.active_left);
+        let input = self.open.as_ref().and_then(Open::until);
+        [self.deadline, active, self.grace_until, input].into_iter().flatten().min().unwrap_or(far)
+    }
+
+    /// Reacts to one event; some outcome ends the run.
+    async fn on(&mut self, event: Event) -> Option<Outcome> {
+        match event {
+            Event::Ended(ended, used) => Some(self.ended(ended, used)),
+            Event::Asked(question) => self.asked(question).await,
+            Event::Admitted(Ok(permit)) => {
+                match self.open.take() {
+                    Some(open) => self.go_on(open, permit),
+                    None => self.start(permit),
+                }
+                None
+            }
+            Event::Admitted(Err(fault)) => Some(Outcome::Error(fault)),
+            Event::Pushed(answers) => {
+                self.answered(answers);
+                None
+            }
+            Event::Retried(retry) => {
+                self.retried(retry).await;
+                None
+            }
+            Event::Evicted => self.evicted(),
+            Event::Signal(signal) => self.signal(signal),
+            Event::Gone => self.left(),
+            Event::Progressed => {
+                if let (Some(held), Some(message)) = (&self.held, self.run.take_message()) {
+                    self.runs.tasks.progress(held, message);
+                }
+                None
+            }
+            Event::Timer => self.timer().await,
+            Event::HostStops => Some(Outcome::Dropped(Fault::internal(
+                "interrupted",
+                "The host was shut down while this ran. What it had done is not known; call again.",
+            ))),
+        }
+    }
+
+    /// Makes the instance's future; it starts when it is first polled.
+    fn start(&mut self, permit: Permit) {
+        self.permit = Some(permit);
+        self.active_since = Some(Instant::now());
+        let (run, fuel_slice) = (self.run.clone(), self.runs.fuel_slice);
+        let request = self.request.take();
+        self.guest = Some(Box::pin(async move {
+            let Some(request) = request else {
+                return (Err(Abort::Host("a run was started twice".into())), Used::default());
+            };
+            let mut seed = [0; 32];
+            if let Err(e) = getrandom::fill(&mut seed) {
+                return (Err(Abort::Host(format!("no randomness: {e}"))), Used::default());
+            }
+            let plugin = &run.work.plugin;
+            let caller: Arc<dyn Caller> = run.clone();
+            let setup = Setup {
+                limits: plugin.policy.limits.clone(),
+                grants: plugin.granted.clone(),
+                caller,
+                seed,
+                fuel_slice,
+                meter: run.meter.clone(),
+            };
+            capabilities::call(&plugin.prepared, setup, request).await
+        }));
+    }
+
+    fn ended(&mut self, ended: Ended, used: Used) -> Outcome {
+        let quick =
+            !self.waited && used.fuel <= self.runs.fuel_slice && used.elapsed < Duration::from_millis(2);
+        if let Some(tool) = self.run.work.tool() {
+            tool.pace.note(quick);
+        }
+        Outcome::of(&self.run, ended)
+    }
+
+    fn signal(&mut self, signal: Signal) -> Option<Outcome> {
+        match signal {
+            Signal::Answers(answers) => self.answered(Ok(answers)),
+            Signal::TimedOut => self.answered(Err(wit_call::InputError::TimedOut)),
+            Signal::Cancel => return self.cancel(),
+            Signal::Stop(end) => return Some(Outcome::Stopped(end)),
+        }
+        None
+    }
+
+    /// No request waits any more. A run that waits for a retry is left by its client as a matter of course,
+    /// once somebody has a state that leads back to it.
+    fn left(&mut self) -> Option<Outcome> {
+        let first = self.seat.as_ref().is_none_or(|seat| seat.ledger.is_first());
+        let between = self.open.as_ref().is_some_and(Open::awaits_retry) && !first;
+        if self.run.has_requests() || between { None } else { self.cancel() }
+    }
+
+    /// Cooperative first: the guest sees it, and has its grace period.
+    fn cancel(&mut self) -> Option<Outcome> {
+        self.run.cancel();
+        if self.guest.is_none() {
+            return Some(Outcome::Cancelled);
+        }
+        if self.grace_until.is_none() {
+            self.grace_until = Some(Instant::now() + self.run.work.policy().grace.duration());
+        }
+        // A guest that waits is told at once; it cleans up without a slot, within its grace.
+        if let Some(open) = self.open.take() {
+            self.admit = None;
+            self.active_since = Some(Instant::now());
+            open.give(Err(wit_call::InputError::Cancelled));
+        }
+        None
+    }
+
+    async fn timer(&mut self) -> Option<Outcome> {
+        let now = Instant::now();
+        if self.grace_until.is_some_and(|at| at <= now) {
+            return Some(Outcome::Cancelled);
+        }
+        if self.active_since.is_some_and(|since| since + self.active_left <= now) {
+            let limit = self.run.work.plugin.policy.limits.active_time;
+            return Some(Outcome::of(
+                &self.run,
+                Err(Abort::Limit {
+                    name: "active-time",
+                    value: limit.to_string(),
+                    advice: "Give it less to do in one call, or split the call.".into(),
+                }),
+            ));
+        }
+        if self.open.as_ref().and_then(Open::until).is_some_and(|at| at <= now) {
+            return self.unanswered();
+        }
+        if self.deadline.is_some_and(|at| at <= now) {
+            return self.past_deadline().await;
+        }
+        None
+    }
+}

@@ -1,0 +1,163 @@
+//! From a held response to a task, and every run's end.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Driver;
+use crate::{
+    base::{Fault, Millis, TaskId},
+    runs::{Answer, Asks, outcome::Outcome, run::Run},
+    store,
+    tasks::NewTask,
+};
+
+impl Driver {
+    /// The response can be held open no longer.
+    pub(super) async fn past_deadline(&mut self) -> Option<Outcome> {
+        let work = &self.run.work;
+        let call = work.policy();
+        let (hold, tasks) = (self.taken_at + call.hold.duration(), self.run.client().tasks);
+        if tasks && self.grace_until.is_none() {
+            let promoted = match self.held {
+                Some(_) => self.reveal().await,
+                None => self.promote(Vec::new()).await,
+            };
+            return match promoted {
+                Ok(()) => None,
+                // No task can be made now (no space, too many): the response is held as for a
+                // client without tasks, so that the work is not lost.
+                Err(fault) if hold > Instant::now() => {
+                    tracing::warn!(work = %self.run.work, "cannot promote, holding the call: {fault}");
+                    self.deadline = Some(hold);
+                    None
+                }
+                Err(fault) => Some(Outcome::Error(fault)),
+            };
+        }
+        let fault = if work.tool().is_some() && matches!(self.run.asks, Asks::Retry) {
+            Fault::tasks_required(format!(
+                "The {work} did not end within {} (call.hold). Declare the io.modelcontextprotocol/tasks \
+                 extension, and a call that takes long becomes a task.",
+                call.hold
+            ))
+        } else {
+            let text = format!("The {work} did not end within {} (call.hold), and was stopped.", call.hold);
+            work.named(Fault::internal("held_too_long", text))
+        };
+        self.answer(Answer::Error(fault));
+        // A keyed run goes on: its outcome is kept for a repeat of the key.
+        if self.held.is_some() { None } else { self.cancel() }
+    }
+
+    /// Makes the run a task: its row is committed before the handle leaves (P1).
+    pub(super) async fn promote(&mut self, questions: Vec<store::Question>) -> Result<(), Fault> {
+        let active = self.active_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let new = new_task(&self.run, questions, Millis::from(self.active_left.saturating_sub(active)));
+        let (held, task) = self.runs.tasks.create(new).await?;
+        self.held = Some(held);
+        self.handed_out(task);
+        Ok(())
+    }
+
+    /// Hands out the task of a keyed run.
+    pub(super) async fn reveal(&mut self) -> Result<(), Fault> {
+        if !self.revealed
+            && let Some(held) = &self.held
+        {
+            let task = self.runs.tasks.reveal(held.id).await?;
+            self.handed_out(task);
+        }
+        Ok(())
+    }
+
+    fn handed_out(&mut self, task: store::Task) {
+        self.revealed = true;
+        self.answer(Answer::Task(Box::new(task)));
+    }
+
+    /// The handle of a run that is a task, as it is now.
+    pub(super) async fn handle(&mut self) -> Answer {
+        let Some(held) = &self.held else {
+            return Answer::Error(Fault::internal("host_failure", "The run is no task."));
+        };
+        match self.runs.tasks.reveal(held.id).await {
+            Ok(task) => Answer::Task(Box::new(task)),
+            Err(fault) => Answer::Error(fault),
+        }
+    }
+
+    /// Answers every request that waits.
+    pub(super) fn answer(&mut self, answer: Answer) {
+        self.deadline = None;
+        self.run.close_outlet();
+        let mut waiters = std::mem::take(&mut self.waiters);
+        // The last one, and mostly the only one, gets it without a copy.
+        let last = waiters.pop();
+        for waiter in waiters {
+            waiter.tell(answer.clone());
+        }
+        if let Some(last) = last {
+            last.tell(answer);
+        }
+    }
+
+    /// Stops the guest, then settles, then answers, in this order (P5: what is `cancelled` has stopped).
+    pub(super) async fn finish(&mut self, outcome: Outcome) {
+        self.guest = None;
+        self.permit = None;
+        self.open = None;
+        self.admit = None;
+        let keep = !matches!(outcome, Outcome::Dropped(_) | Outcome::Cancelled);
+        let mut answer = None;
+        if let Some(held) = self.held.take() {
+            match self.runs.tasks.settle(&held, outcome.end()).await {
+                // What is kept of it is a handle: the outcome is the row's.
+                Ok(task) if self.revealed => {
+                    let task = store::Task { end: None, questions: Vec::new(), ..task };
+                    answer = Some(Answer::Task(Box::new(task)));
+                }
+                Ok(_) => {}
+                Err(fault) => {
+                    tracing::error!(task = %held.id, "the outcome of a task could not be kept: {fault}");
+                    answer = Some(Answer::Error(fault));
+                }
+            }
+        }
+        let answer = answer.unwrap_or_else(|| outcome.into_answer());
+        if let Some(seat) = self.seat.as_ref().filter(|_| keep) {
+            // Before anybody is told, so that a repeat finds it.
+            seat.keep(&answer);
+        }
+        self.answer(answer);
+    }
+}
+
+impl super::Waiter {
+    fn tell(self, answer: Answer) {
+        let answer = match answer {
+            Answer::Task(_) if !self.tasks => Answer::Error(Fault::tasks_required(
+                "The call has become a task. Declare the io.modelcontextprotocol/tasks extension to get its handle.",
+            )),
+            answer => answer,
+        };
+        // The client may have left: the task, if there is one, is driven all the same.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// What a run says of itself when it becomes a task.
+pub(in crate::runs) fn new_task(run: &Run, questions: Vec<store::Question>, active_time: Millis) -> NewTask {
+    NewTask {
+        id: TaskId::new(),
+        principal: run.principal.clone(),
+        tool: run.work.name().to_owned(),
+        plugin: run.work.plugin.name.clone(),
+        digest: run.work.plugin.digest,
+        call: run.work.policy().clone(),
+        active_time,
+        status_message: run.take_message(),
+        questions,
+        key: None,
+    }
+}
