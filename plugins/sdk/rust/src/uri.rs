@@ -19,41 +19,78 @@ fn parts<'a>(template: &'a str, uri: &'a str, found: &mut Found<'a>) -> bool {
     let operator = expression.chars().next().filter(|c| "+#./?&".contains(*c));
     let names = operator.map_or(expression, |c| &expression[c.len_utf8()..]);
     match operator {
-        Some('?') => query(names, '?', rest, uri, found),
-        Some('&') => query(names, '&', rest, uri, found),
-        Some(c @ ('#' | '/' | '.')) => match uri.strip_prefix(c) {
-            Some(uri) => values(names, c, rest, uri, found),
-            None => false,
-        },
-        _ => values(names, operator.unwrap_or(','), rest, uri, found),
+        Some(c @ ('?' | '&')) => query(names, c, rest, uri, found),
+        Some(c @ ('/' | '.')) => segments(names, c, rest, uri, found),
+        Some('#') if !uri.starts_with('#') => parts(rest, uri, found),
+        Some('#') => list(names, any, rest, &uri[1..], found),
+        Some(_) => list(names, any, rest, uri, found),
+        None => list(names, within_segment, rest, uri, found),
     }
 }
 
-/// Values one after another. Tries the longest first, and gives way where the rest needs it.
-fn values<'a>(names: &'a str, operator: char, rest: &'a str, uri: &'a str, found: &mut Found<'a>) -> bool {
-    let (name, more) = match names.split_once(',') {
-        Some((name, more)) => (name, Some(more)),
-        None => (names, None),
-    };
-    let reserved = matches!(operator, '+' | '#');
-    let separator = if matches!(operator, '/' | '.') { operator } else { ',' };
-    let allowed = |c: char| reserved || c == '%' || unreserved(c) && !(operator == '.' && c == '.');
+fn any(_: char) -> bool {
+    true
+}
+
+fn within_segment(c: char) -> bool {
+    !"/?#".contains(c)
+}
+
+/// Where a value of such characters may end: the longest first, and not within a character.
+fn ends(uri: &str, least: usize, allowed: fn(char) -> bool) -> impl Iterator<Item = usize> {
     let longest = uri.find(|c| !allowed(c)).unwrap_or(uri.len());
+    (least..=longest).rev().filter(|end| uri.is_char_boundary(*end))
+}
+
+/// Values with commas between them, of which all but the first may be missing. A value is as long as
+/// it can be, but for the commas that the next values need.
+fn list<'a>(
+    names: &'a str,
+    allowed: fn(char) -> bool,
+    rest: &'a str,
+    uri: &'a str,
+    found: &mut Found<'a>,
+) -> bool {
+    let (name, more) = names.split_once(',').map_or((names, None), |(name, more)| (name, Some(more)));
     let before = found.len();
-    for end in (1..=longest).rev().filter(|end| uri.is_char_boundary(*end)) {
-        found.push((name, &uri[..end]));
-        let fits = match more {
-            Some(more) => {
-                uri[end..].strip_prefix(separator).is_some_and(|uri| values(more, operator, rest, uri, found))
+    if let Some(more) = more {
+        for end in ends(uri, 1, allowed) {
+            let Some(after) = uri[end..].strip_prefix(',') else { continue };
+            found.push((name, &uri[..end]));
+            if list(more, allowed, rest, after, found) {
+                return true;
             }
-            None => parts(rest, &uri[end..], found),
-        };
-        if fits {
+            found.truncate(before);
+        }
+    }
+    for end in ends(uri, 1, allowed) {
+        found.push((name, &uri[..end]));
+        if parts(rest, &uri[end..], found) {
             return true;
         }
         found.truncate(before);
     }
     false
+}
+
+/// `/a/b` and `.a.b`, of which each may be missing.
+fn segments<'a>(names: &'a str, separator: char, rest: &'a str, uri: &'a str, found: &mut Found<'a>) -> bool {
+    let Some((name, more)) = (!names.is_empty()).then(|| names.split_once(',').unwrap_or((names, ""))) else {
+        return parts(rest, uri, found);
+    };
+    let before = found.len();
+    if let Some(uri) = uri.strip_prefix(separator) {
+        // The next names take what begins with a separator, as long as there are any.
+        let next = if separator == '.' && !more.is_empty() { uri.find('.') } else { None };
+        for end in next.into_iter().chain(ends(uri, 0, within_segment)) {
+            found.push((name, &uri[..end]));
+            if segments(more, separator, rest, &uri[end..], found) {
+                return true;
+            }
+            found.truncate(before);
+        }
+    }
+    segments(more, separator, rest, uri, found)
 }
 
 /// `?a=1&b=2`, of which each may be missing, in any order.
@@ -62,7 +99,7 @@ fn query<'a>(names: &'a str, first: char, rest: &'a str, uri: &'a str, found: &m
     let before = found.len();
     while let Some(after) = uri.strip_prefix(expected) {
         let end = after.find(['&', '#']).unwrap_or(after.len());
-        let Some((name, value)) = after[..end].split_once('=') else { break };
+        let (name, value) = after[..end].split_once('=').unwrap_or((&after[..end], ""));
         let Some(name) = names.split(',').find(|n| *n == name) else { break };
         if found[before..].iter().any(|(known, _)| *known == name) {
             break;
@@ -75,10 +112,6 @@ fn query<'a>(names: &'a str, first: char, rest: &'a str, uri: &'a str, found: &m
     }
     found.truncate(before);
     false
-}
-
-fn unreserved(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "-._~".contains(c) || !c.is_ascii()
 }
 
 /// Without percent signs; none if what they say is no UTF-8.
@@ -120,6 +153,9 @@ mod tests {
         check("test://t/{id}/data", "test://t/1/data/", None);
         check("test://{a}-{b}", "test://1-2-3", Some(&[("a", "1-2"), ("b", "3")]));
         check("test://{a,b}", "test://1,2", Some(&[("a", "1"), ("b", "2")]));
+        check("test://{a,b}", "test://1", Some(&[("a", "1")]));
+        check("test://{a}", "test://1,2:3@\u{e9}", Some(&[("a", "1,2:3@\u{e9}")]));
+        check("test://{a}", "test://1?2", None);
         check("test://fixed", "test://fixed", Some(&[]));
     }
 
@@ -129,18 +165,23 @@ mod tests {
         check("library:///{+path}", "library:///", None);
         check("x:{+path}/end", "x:a/end/end", Some(&[("path", "a/end")]));
         check("x:a{#part}", "x:a#b/c", Some(&[("part", "b/c")]));
+        check("x:a{#part}", "x:a", Some(&[]));
     }
 
     #[test]
     fn paths_and_labels_are_separated_by_their_operator() {
         check("x:a{/b,c}", "x:a/1/2", Some(&[("b", "1"), ("c", "2")]));
         check("x:a{.b,c}", "x:a.1.2", Some(&[("b", "1"), ("c", "2")]));
+        check("x:a{/b,c}", "x:a/1", Some(&[("b", "1")]));
+        check("x:a{/b,c}", "x:a", Some(&[]));
+        check("x:a{.b}", "x:a.tar.gz", Some(&[("b", "tar.gz")]));
     }
 
     #[test]
     fn a_query_may_be_short_and_in_any_order() {
         check("x:a{?b,c}", "x:a?c=2&b=1", Some(&[("c", "2"), ("b", "1")]));
         check("x:a{?b,c}", "x:a", Some(&[]));
+        check("x:a{?b}", "x:a?b", Some(&[("b", "")]));
         check("x:a{?b}", "x:a?d=1", None);
         check("x:a{?b}", "x:a?b=1&b=2", None);
         check("x:a?k=v{&b}", "x:a?k=v&b=%C3%BC", Some(&[("b", "ü")]));
