@@ -1,7 +1,7 @@
 //! Ranges: what parses but cannot be meant. Pure; each check names the key, so that the reader of
 //! the file can point at its line.
 
-use super::{CallPolicy, Config, EnvValue, Grants, Limits};
+use super::{CallPolicy, Config, EnvValue, Grants, Limits, ServeConfig};
 use crate::base::{ByteSize, Millis};
 
 /// A value out of range: the path of its key, and what is wrong.
@@ -209,6 +209,13 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     span("serve", "header-timeout", s.header_timeout, false)?;
     span("serve", "body-timeout", s.body_timeout, false)?;
     at_least("serve", "max-connections", s.max_connections.into(), 1)?;
+    at_least("serve", "page-size", s.page_size.into(), 1)?;
+    let most = ServeConfig::INSTRUCTIONS;
+    if s.instructions.len() > most {
+        let reason =
+            format!("`instructions` has {} bytes, and must have at most {most}", s.instructions.len());
+        return wrong(["serve", "instructions"], reason);
+    }
     span("serve", "drain", s.drain, true)?;
 
     let h = &c.host;

@@ -57,8 +57,17 @@ pub struct ServeConfig {
     pub max_connections: u32,
     /// Open `subscriptions/listen` streams at once.
     pub max_subscriptions: u32,
+    /// Items of one page of a list. 1,000, so that most lists come whole: some clients read the first page only.
+    pub page_size: u32,
+    /// What clients may tell their model about this server, in `server/discover` and `initialize`; empty for none.
+    pub instructions: String,
     /// How long SIGTERM waits for calls in flight. 10 s is less than the 30 s that supervisors allow.
     pub drain: Millis,
+}
+
+impl ServeConfig {
+    /// Most bytes of `instructions`: they go into a model's context in every conversation.
+    pub const INSTRUCTIONS: usize = 16 << 10;
 }
 
 impl Default for ServeConfig {
@@ -75,6 +84,8 @@ impl Default for ServeConfig {
             body_timeout: Millis::from_secs(30),
             max_connections: 4096,
             max_subscriptions: 256,
+            page_size: 1000,
+            instructions: String::new(),
             drain: Millis::from_secs(10),
         }
     }

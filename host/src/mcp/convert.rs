@@ -3,8 +3,8 @@
 use rmcp::{
     ErrorData,
     model::{
-        CacheScope, ClientCapabilities, DetailedTask, ErrorCode, InputRequest, InputRequests,
-        InputRequiredResult, ListToolsResult, Task as WireTask, TaskPayload, TaskStatus,
+        ClientCapabilities, DetailedTask, ErrorCode, InputRequest, InputRequests, InputRequiredResult,
+        Task as WireTask, TaskPayload, TaskStatus,
     },
 };
 use serde::Deserialize as _;
@@ -16,9 +16,6 @@ use crate::{
     runs::{Client, LogLine, Notice, Progress},
     store::{End, Status, Task},
 };
-
-/// How long a list may be kept: 5 s, since plugins come and go without a restart.
-const LIST_TTL_MS: u64 = 5000;
 
 /// A fault as the JSON-RPC error that the wire has.
 pub fn error_data(fault: Fault) -> ErrorData {
@@ -89,11 +86,6 @@ pub(super) fn client(capabilities: Option<&ClientCapabilities>) -> Client {
         sampling: capabilities.sampling.is_some(),
         roots: capabilities.roots.is_some(),
     }
-}
-
-pub(super) fn cache_hints(result: &mut ListToolsResult) {
-    result.ttl_ms = Some(LIST_TTL_MS);
-    result.cache_scope = Some(CacheScope::Public);
 }
 
 /// The handle, without payload.

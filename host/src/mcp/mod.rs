@@ -16,14 +16,16 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
         CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-        GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
+        GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
     },
     service::RequestContext,
 };
 
 use crate::{
     base::{Fault, Principal},
+    config::ServeConfig,
     plugins::Plugins,
     runs::{Asks, Outlet, Runs},
     tasks::Tasks,
@@ -68,6 +70,8 @@ pub struct Handler {
     tasks: Arc<Tasks>,
     plugins: Arc<Plugins>,
     config: ServerConfig,
+    /// Items of one page of a list.
+    page_size: usize,
 }
 
 impl Handler {
@@ -76,7 +80,7 @@ impl Handler {
         deprecated,
         reason = "logging goes with a later revision, and clients of this one still ask for it"
     )]
-    pub fn new(runs: Arc<Runs>, tasks: Arc<Tasks>, plugins: Arc<Plugins>) -> Self {
+    pub fn new(runs: Arc<Runs>, tasks: Arc<Tasks>, plugins: Arc<Plugins>, serve: &ServeConfig) -> Self {
         let capabilities = ServerCapabilities::builder()
             .enable_completions()
             .enable_logging()
@@ -92,7 +96,8 @@ impl Handler {
         let mut config = ServerConfig::new(capabilities);
         config.protocol_version = ProtocolVersion::V_2026_07_28;
         config.server_info = Implementation::new("layby", env!("CARGO_PKG_VERSION"));
-        Self { runs, tasks, plugins, config }
+        config.instructions = Some(serve.instructions.clone()).filter(|text| !text.trim().is_empty());
+        Self { runs, tasks, plugins, config, page_size: serve.page_size as usize }
     }
 
     /// What is served; for subscriptions.
@@ -122,6 +127,30 @@ impl ServerHandler for Handler {
         _ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.tools(request).map_err(error_data)
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _ctx: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.prompts(request).map_err(error_data)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _ctx: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.resources(request).map_err(error_data)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _ctx: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.templates(request).map_err(error_data)
     }
 
     async fn call_tool(
