@@ -1,4 +1,4 @@
-//! Bounds on loading plugins: what the folder, a component and `list-tools` may cost.
+//! Bounds on loading plugins: what the folder, a component and its lists may cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,20 +22,27 @@ pub struct CatalogConfig {
     pub max_plugins: u32,
     /// Tools of one plugin. More than 128 would drown a model.
     pub max_tools: u32,
-    /// One schema, description, title or `extra`, as text. Each goes into every `tools/list`.
+    /// Prompts of one plugin. A person picks one from a menu: more than 128 are no menu.
+    pub max_prompts: u32,
+    /// Listed resources of one plugin. Clients read the list whole; more belong under a template.
+    pub max_resources: u32,
+    /// Resource templates of one plugin. Each that sorts before the right one is tried for every read.
+    pub max_templates: u32,
+    /// One schema, description, title, name or `extra`, as text. Each goes into every list.
     pub max_schema: ByteSize,
     /// Nesting of a schema. Validation recurses with it, so it bounds the stack.
     pub max_schema_depth: u32,
     /// Steps that checking one value against a schema may take where every reference is followed.
     /// References to references multiply: thirty lines can cost minutes for each call.
     pub max_schema_steps: u32,
-    /// Fuel of one `list-tools`: about 2 s of a core, a thousand times what listing needs.
+    /// Fuel of one listing (`list-tools` and the other lists): about 2 s of a core, a thousand times what listing needs.
     pub list_fuel: u64,
-    /// Linear memory of one `list-tools`. Python's and JavaScript's runtimes start with tens of MiB.
+    /// Linear memory of one listing. Python's and JavaScript's runtimes start with tens of MiB.
     pub list_memory: ByteSize,
-    /// Wall clock of one `list-tools`.
+    /// Wall clock of one listing.
     pub list_time: Millis,
-    /// Least time between two listings that one plugin asks for by `changed(tools)`.
+    /// Least time between two listings that one plugin asks for by `changed`. 1 s: subscribers hear in time,
+    /// and a plugin that says so all the time costs one listing a second.
     pub relist_interval: Millis,
     /// How often a candidate is tried again that was refused for something outside its file, such as a
     /// granted folder that is missing.
@@ -45,6 +52,16 @@ pub struct CatalogConfig {
 }
 
 impl CatalogConfig {
+    /// Arguments of one prompt: a person fills them in.
+    pub const PROMPT_ARGUMENTS: usize = 64;
+    /// Longest name of a prompt's argument, in bytes: as for tools.
+    pub const ARGUMENT_NAME: usize = 128;
+    /// Longest URI of a resource, in bytes: what HTTP's servers commonly take.
+    pub const URI: usize = 4096;
+    /// Longest URI template, in bytes. With the number of its expressions, bounds what compiling it costs.
+    pub const URI_TEMPLATE: usize = 2048;
+    /// Expressions of one URI template: far more than a URI that people write has parts.
+    pub const URI_EXPRESSIONS: usize = 32;
     /// Candidates that are checked at once, each with its bytes in memory: at most 512 MiB of components.
     pub const CHECKS: usize = 8;
     /// Steps that one check of arguments or a result may take: about 100 ms. A validator cannot be
@@ -63,6 +80,9 @@ impl Default for CatalogConfig {
             max_policy: ByteSize::kib(256),
             max_plugins: 256,
             max_tools: 128,
+            max_prompts: 128,
+            max_resources: 1000,
+            max_templates: 128,
             max_schema: ByteSize::kib(256),
             max_schema_depth: 64,
             max_schema_steps: 10_000,

@@ -11,6 +11,7 @@ use tokio::{runtime::Handle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    Plugin,
     declare::{self, Built, Declared},
     keep::Keep,
     problem::{Problem, neutral},
@@ -19,8 +20,8 @@ use super::{
 };
 use crate::{
     base::Digest,
-    capabilities::{Abort, Granted, Linked, Nobody, Prepared, Setup, list},
-    config::{Config, Grants, Limits, Policy, load_policy},
+    capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, list},
+    config::{CatalogConfig, Config, Grants, Limits, Policy, load_policy},
     engine::Engine,
     store::PluginRow,
 };
@@ -37,11 +38,11 @@ pub(super) struct Checker {
     /// Turned on at the end: jobs stop between two steps.
     pub(super) cancel: CancellationToken,
     pub(super) runtime: Handle,
-    /// Room to compile. Held for that alone, so that a plugin that spins in `list-tools` keeps no other waiting.
+    /// Room to compile. Held for that alone, so that a plugin that spins while it lists keeps no other waiting.
     pub(super) compiling: tokio::sync::Semaphore,
 }
 
-/// A version that may serve, but for the question whether its tools' names are free.
+/// A version that may serve, but for the question whether its names are free.
 pub(super) struct Version {
     pub(super) digest: Digest,
     /// The policy file's text.
@@ -51,8 +52,8 @@ pub(super) struct Version {
     /// The policy's grants were given (also where it has none).
     pub(super) with_grants: bool,
     pub(super) prepared: Prepared,
-    pub(super) declared: Vec<Declared>,
-    pub(super) built: Vec<Built>,
+    pub(super) declared: Declared,
+    pub(super) built: Built,
 }
 
 /// How one check ended.
@@ -68,8 +69,11 @@ pub(super) enum Outcome {
 }
 
 /// Why a step did not succeed.
-pub(super) enum Stop {
+#[derive(Debug)]
+pub enum Stop {
+    /// The plugin is to blame.
     Refused(Problem),
+    /// Something on our side, which says nothing about the plugin: the reason.
     Failed(String),
 }
 
@@ -107,7 +111,8 @@ impl Checker {
 
     /// True where what serves is this pair, with the grants that it would get now.
     fn is_same(&self, name: &str, row: &PluginRow, digest: Digest, text: &str) -> bool {
-        if row.digest != Some(digest) || row.policy != text {
+        // A host that knew tools only has never asked for its other lists.
+        if row.digest != Some(digest) || row.policy != text || Declared::is_tools_only(&row.listed) {
             return false;
         }
         // `trust-replacements` may have been turned on or off since.
@@ -153,8 +158,8 @@ impl Checker {
 
     fn restored(&self, row: &PluginRow, digest: Digest) -> Result<Version, Stop> {
         let policy = self.policy(&row.name, &row.policy)?;
-        let declared: Vec<Declared> = serde_json::from_str(&row.listed)
-            .map_err(|e| Stop::Failed(format!("its tools in the store cannot be read: {e}")))?;
+        let declared = Declared::from_row(&row.listed)
+            .map_err(|e| Stop::Failed(format!("its lists in the store cannot be read: {e}")))?;
         let with_grants = !row.without_grants;
         let granted = self.grants(&policy, with_grants)?;
         let bytes = self
@@ -203,61 +208,74 @@ impl Checker {
         if self.cancel.is_cancelled() { Err(Stop::Failed("the host is ending".to_owned())) } else { Ok(()) }
     }
 
-    /// `list-tools`, with nothing granted and the small budget of `[catalog]`. The seed is the digest, so
-    /// that the same bytes list the same.
-    pub(super) fn list(
-        &self,
-        name: &str,
-        digest: Digest,
-        prepared: &Prepared,
-    ) -> Result<Vec<Declared>, Stop> {
-        let bounds = &self.config.catalog;
-        let limits = Limits {
-            fuel: bounds.list_fuel,
-            memory: bounds.list_memory,
-            active_time: bounds.list_time,
-            ..Limits::default()
-        };
-        let plugin = name.to_owned();
-        let setup = Setup {
-            limits,
-            grants: Arc::new(Granted::default()),
-            caller: Arc::new(Nobody(move |message: &str| {
-                tracing::debug!(plugin = %plugin, "while listing: {}", neutral(message, LOG_LINE));
-            })),
-            seed: digest.0,
-            fuel_slice: self.config.host.fuel_slice,
-            meter: Arc::default(),
-        };
-        // On this blocking thread, so that a plugin that computes while it lists keeps none of the
-        // threads that answer requests.
-        let listing = async {
+    /// What it lists now. On this blocking thread, so that a plugin that computes while it lists keeps none
+    /// of the threads that answer requests.
+    fn list(&self, name: &str, digest: Digest, prepared: &Prepared) -> Result<Declared, Stop> {
+        let slice = self.config.host.fuel_slice;
+        let listed = self.runtime.block_on(async {
             tokio::select! {
-                () = self.cancel.cancelled() => None,
-                result = timeout(Duration::from_millis(bounds.list_time.0), list(prepared, setup)) => Some(result),
+                () = self.cancel.cancelled() => Err(Stop::Failed("the host is ending".to_owned())),
+                listed = listing(name, digest, prepared, &self.config.catalog, slice) => listed,
             }
-        };
-        match self.runtime.block_on(listing) {
-            None => Err(Stop::Failed("the host is ending".to_owned())),
-            Some(Ok(Ok(tools))) => Ok(tools.tools.into_iter().map(Declared::from).collect()),
-            Some(Ok(Err(Abort::Host(reason)))) => {
-                Err(Stop::Failed(format!("list-tools did not run: {reason}")))
-            }
-            Some(Ok(Err(Abort::Trap(text)))) => {
-                // Without the backtrace: it says nothing to who reads a list of plugins.
-                let short: Vec<&str> =
-                    text.lines().take_while(|line| !line.starts_with("error while executing")).collect();
-                Err(Problem::list_tools_failed(format!("list-tools failed: {}", short.join("; "))).into())
-            }
-            Some(Ok(Err(Abort::Limit { name, value, .. }))) => {
-                Err(Problem::list_tools_failed(format!("list-tools went over its {name}, which is {value}"))
-                    .into())
-            }
-            Some(Err(_)) => {
-                Err(Problem::list_tools_failed(format!("list-tools took longer than {}", bounds.list_time))
-                    .into())
-            }
+        });
+        listed.map(Declared::from)
+    }
+
+    /// A listing on demand: what `plugin` lists now, checked; none where that is `known` already.
+    pub(super) fn relist(
+        &self,
+        plugin: &Plugin,
+        known: &Declared,
+    ) -> Result<Option<(Declared, Built)>, Stop> {
+        let declared = self.list(&plugin.name, plugin.digest, &plugin.prepared)?;
+        if declared == *known {
+            return Ok(None);
         }
+        let built = declare::build(&declared, &plugin.policy, &self.config.catalog, false)?;
+        Ok(Some((declared, built)))
+    }
+}
+
+/// Everything that a plugin lists, with nothing granted and the small budget of `bounds`. The seed is the
+/// digest, so that the same bytes list the same.
+pub(super) async fn listing(
+    name: &str,
+    digest: Digest,
+    prepared: &Prepared,
+    bounds: &CatalogConfig,
+    fuel_slice: u64,
+) -> Result<Listing, Stop> {
+    let limits = Limits {
+        fuel: bounds.list_fuel,
+        memory: bounds.list_memory,
+        active_time: bounds.list_time,
+        ..Limits::default()
+    };
+    let plugin = name.to_owned();
+    let setup = Setup {
+        limits,
+        grants: Arc::new(Granted::default()),
+        caller: Arc::new(Nobody(move |message: &str| {
+            tracing::debug!(plugin = %plugin, "while listing: {}", neutral(message, LOG_LINE));
+        })),
+        seed: digest.0,
+        fuel_slice,
+        meter: Arc::default(),
+    };
+    let failed = |reason: String| Err(Problem::list_tools_failed(format!("listing {reason}")).into());
+    match timeout(Duration::from_millis(bounds.list_time.0), list(prepared, setup)).await {
+        Ok(Ok(listing)) => Ok(listing),
+        Ok(Err(Abort::Host(reason))) => Err(Stop::Failed(format!("listing did not run: {reason}"))),
+        Ok(Err(Abort::Trap(text))) => {
+            // Without the backtrace: it says nothing to who reads a list of plugins.
+            let short: Vec<&str> =
+                text.lines().take_while(|line| !line.starts_with("error while executing")).collect();
+            failed(format!("failed: {}", short.join("; ")))
+        }
+        Ok(Err(Abort::Limit { name, value, .. })) => {
+            failed(format!("went over its {name}, which is {value}"))
+        }
+        Err(_) => failed(format!("took longer than {}", bounds.list_time)),
     }
 }
 

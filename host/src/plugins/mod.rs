@@ -5,12 +5,14 @@ mod cost;
 mod declare;
 mod headers;
 mod keep;
+mod look;
 mod pace;
 mod problem;
 mod scan;
 mod schema;
 mod slot;
 mod swap;
+mod template;
 mod watch;
 
 use std::{
@@ -34,8 +36,12 @@ use crate::{
     store::{PluginRow, Store},
 };
 
+pub use check::Stop;
+pub use look::{Looked, look};
 pub use pace::Pace;
+pub use problem::Problem;
 pub use schema::Validator;
+pub use template::UriTemplate;
 
 /// Changed contents that a slow reader may have waiting; one that falls behind is told to read again.
 const CONTENTS: usize = 256;
@@ -104,6 +110,28 @@ pub struct Template {
     pub plugin: Arc<Plugin>,
     /// As `resources/templates/list` shows it.
     pub listed: rmcp::model::ResourceTemplate,
+    /// The same, compiled: which URIs are of this family.
+    pub uris: UriTemplate,
+}
+
+/// Some of the lists that a client can watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lists {
+    tools: bool,
+    prompts: bool,
+    /// Resources and their templates.
+    resources: bool,
+}
+
+impl Lists {
+    /// Those of both.
+    fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+        }
+    }
 }
 
 /// Grow whenever a plugin says that a list has changed, or what a client sees of it does: then
@@ -138,9 +166,12 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Who serves the resource `uri`: listed itself, or else the first template that it fits.
+    /// Who serves the resource `uri`: listed itself, or else the first template that it fits, in the order
+    /// of `resources/templates/list`.
     pub fn resource(&self, uri: &str) -> Option<Arc<Plugin>> {
-        self.resources.get(uri).map(|resource| resource.plugin.clone())
+        let listed = self.resources.get(uri).map(|resource| &resource.plugin);
+        let family = || self.templates.values().find(|t| t.uris.fits(uri)).map(|t| &t.plugin);
+        listed.or_else(family).cloned()
     }
 }
 
@@ -185,8 +216,8 @@ impl Entry {
 pub struct Refusal {
     /// Stable code, from `docs/errors.md`: `plugin_not_a_component`, `plugin_wrong_world`,
     /// `plugin_bad_policy`, `plugin_bad_tool_name`, `plugin_name_taken`, `plugin_bad_schema`,
-    /// `plugin_bad_tool`, `plugin_digest_pin`, `plugin_list_tools_failed`, `plugin_bad_grant`,
-    /// `plugin_too_large`, `plugin_unreadable`.
+    /// `plugin_bad_tool`, `plugin_bad_prompt`, `plugin_bad_resource`, `plugin_digest_pin`,
+    /// `plugin_list_tools_failed`, `plugin_bad_grant`, `plugin_too_large`, `plugin_unreadable`.
     pub code: String,
     /// What was wrong.
     pub reason: String,
@@ -255,25 +286,36 @@ impl Plugins {
         self.current.borrow().clone()
     }
 
-    /// Tells of every change of the catalog. `tools/list` has changed where [`Catalog::revision`] has.
+    /// Tells of every change of the catalog; [`Catalog::revisions`] says which lists are concerned.
     pub fn watch(&self) -> channel::Receiver<Arc<Catalog>> {
         self.current.clone()
     }
 
     /// A plugin said that something of it changed (`changed` in the WIT). A list is listed again with the
-    /// same budget, at most once per `relist-interval`; contents are told to who watches [`Plugins::contents`].
-    /// Cheap; names that do not serve are ignored.
+    /// same budget, at most once per `relist-interval`, and then told to who watches; contents are told to
+    /// who watches [`Plugins::contents`], where the URI is one of the plugin's own. Cheap; names that do not
+    /// serve are ignored.
     pub fn changed(&self, plugin: &str, what: wit_call::Change) {
-        if !self.current.borrow().plugins.contains_key(plugin) {
+        let catalog = self.catalog();
+        if !catalog.plugins.contains_key(plugin) {
             return;
         }
-        match what {
-            wit_call::Change::Tools | wit_call::Change::Prompts | wit_call::Change::Resources => {
-                self.relists.ask(plugin);
+        let said = match what {
+            wit_call::Change::Tools => Lists { tools: true, ..Lists::default() },
+            wit_call::Change::Prompts => Lists { prompts: true, ..Lists::default() },
+            wit_call::Change::Resources => Lists { resources: true, ..Lists::default() },
+            wit_call::Change::Contents(uri) => {
+                if catalog.resource(&uri).is_some_and(|owner| owner.name == plugin) {
+                    // Nobody may be listening.
+                    drop(self.contents.send(uri.into()));
+                } else {
+                    let uri = problem::neutral(&uri, 200);
+                    tracing::debug!(plugin = %plugin, %uri, "said that a resource changed that is not its own");
+                }
+                return;
             }
-            // Nobody may be listening.
-            wit_call::Change::Contents(uri) => drop(self.contents.send(uri.into())),
-        }
+        };
+        self.relists.ask(plugin, said);
     }
 
     /// The URIs of resources whose contents have changed.

@@ -18,13 +18,13 @@ pub(super) fn neutral(text: &str, max: usize) -> String {
 
 /// A refusal without place and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub struct Problem {
     /// Stable code, from `docs/errors.md`.
-    pub(super) code: &'static str,
+    pub code: &'static str,
     /// What was wrong; neutral text.
-    pub(super) reason: String,
+    pub reason: String,
     /// What to do.
-    pub(super) advice: &'static str,
+    pub advice: &'static str,
 }
 
 impl Problem {
@@ -54,8 +54,15 @@ impl Problem {
         Self::new("plugin_bad_tool_name", reason, advice)
     }
 
+    /// A name that `prefix` can settle.
     pub(super) fn name_taken(reason: impl AsRef<str>) -> Self {
         let advice = "set `prefix` in this plugin's policy file, or remove the other plugin";
+        Self::new("plugin_name_taken", reason, advice)
+    }
+
+    /// A URI or URI template: no prefix helps.
+    pub(super) fn uri_taken(reason: impl AsRef<str>) -> Self {
+        let advice = "remove one of the two plugins, or have its author choose another URI";
         Self::new("plugin_name_taken", reason, advice)
     }
 
@@ -70,6 +77,17 @@ impl Problem {
         Self::new("plugin_bad_tool", reason, advice)
     }
 
+    pub(super) fn bad_prompt(reason: impl AsRef<str>) -> Self {
+        let advice = "correct what list-prompts answers: names as for tools, each argument once, `extra` with `icons` and `_meta` alone";
+        Self::new("plugin_bad_prompt", reason, advice)
+    }
+
+    pub(super) fn bad_resource(reason: impl AsRef<str>) -> Self {
+        let advice = "correct what list-resources and list-templates answer: absolute URIs, templates of RFC 6570, \
+                      a name each, `extra` with `annotations`, `icons` and `_meta` alone";
+        Self::new("plugin_bad_resource", reason, advice)
+    }
+
     pub(super) fn digest_pin(reason: impl AsRef<str>) -> Self {
         let advice =
             "put the pinned component back, or change `sha256` in the policy file if you trust this one";
@@ -77,7 +95,7 @@ impl Problem {
     }
 
     pub(super) fn list_tools_failed(reason: impl AsRef<str>) -> Self {
-        let advice = "list-tools runs with nothing granted and little fuel, memory and time: only list there";
+        let advice = "listing runs with nothing granted and little fuel, memory and time: only list there";
         Self::new("plugin_list_tools_failed", reason, advice)
     }
 

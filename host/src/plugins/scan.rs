@@ -111,7 +111,7 @@ pub(super) fn scan(folder: &Path) -> io::Result<Found> {
 
 /// 1 to 64 of `A-Z a-z 0-9 _ - .`, no dot first: safe in paths, logs and tables.
 pub(super) fn is_plugin_name(name: &str) -> bool {
-    super::declare::is_tool_name(name) && name.len() <= NAME_LENGTH && !name.starts_with('.')
+    super::declare::is_name(name) && name.len() <= NAME_LENGTH && !name.starts_with('.')
 }
 
 /// `NAME.wasm` in `folder`.

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use tokio::sync::Semaphore;
 
 use super::{
-    Catalog, Entry, Pace, Plugin, Refusal, Tool,
+    Catalog, Entry, Lists, Pace, Plugin, Prompt, Refusal, Resource, Revisions, Template, Tool,
     check::Version,
-    declare::{Built, Declared},
+    declare::{Built, BuiltPrompt, BuiltTemplate, BuiltTool, Declared},
     scan::{Pair, Seen},
 };
 use crate::{
@@ -37,6 +37,8 @@ pub(super) struct Slot {
     pub(super) restore_at: Option<Instant>,
     pub(super) relist_at: Option<Instant>,
     pub(super) listed_at: Option<Instant>,
+    /// Lists that the plugin said have changed: subscribers are told with the next catalog.
+    pub(super) said: Lists,
     /// Why the last listing on demand failed: said once.
     pub(super) relist_error: Option<String>,
     running: Gate,
@@ -47,7 +49,10 @@ pub(super) struct Slot {
 pub(super) struct Live {
     pub(super) plugin: Arc<Plugin>,
     pub(super) tools: Vec<Arc<Tool>>,
-    pub(super) declared: Vec<Declared>,
+    pub(super) prompts: Vec<Arc<Prompt>>,
+    pub(super) resources: Vec<Arc<Resource>>,
+    pub(super) templates: Vec<Arc<Template>>,
+    pub(super) declared: Arc<Declared>,
 }
 
 impl Slot {
@@ -67,6 +72,7 @@ impl Slot {
             restore_at: None,
             relist_at: None,
             listed_at: None,
+            said: Lists::default(),
             relist_error: None,
             running: Gate::default(),
             waiting: Gate::default(),
@@ -76,17 +82,18 @@ impl Slot {
     /// The row that `version` would have.
     pub(super) fn row_of(&self, version: &Version) -> PluginRow {
         let withheld = !version.with_grants && version.policy.grants != Grants::default();
-        PluginRow {
+        let mut row = PluginRow {
             name: self.row.name.clone(),
             digest: Some(version.digest),
             granted: if version.with_grants { Some(version.digest) } else { self.row.granted },
             policy: version.text.clone(),
             without_grants: withheld,
-            tools: version.built.iter().map(|b| b.name.clone()).collect(),
-            listed: listed_text(&version.declared),
+            listed: version.declared.to_row(),
             adopted_at: self.row.adopted_at,
-            refusal: None,
-        }
+            ..PluginRow::default()
+        };
+        version.built.own(&mut row);
+        row
     }
 
     /// Lets `version` serve. Its row has been stored.
@@ -101,34 +108,35 @@ impl Slot {
             waiting: self.waiting.resize(parked),
             policy: version.policy,
         });
-        self.relist_at = None;
         self.relist_error = None;
-        self.serve_tools(plugin, version.built, version.declared);
+        self.live = None;
+        self.serve_lists(plugin, version.built, version.declared);
     }
 
-    /// The same version with the tools that it lists now.
-    pub(super) fn serve_tools(&mut self, plugin: Arc<Plugin>, built: Vec<Built>, declared: Vec<Declared>) {
-        let tools = built
-            .into_iter()
-            .map(|mut b| {
-                // Whose question a person is asked: clients can show it, and a plugin cannot claim another's name.
-                b.listed
-                    .meta
-                    .get_or_insert_default()
-                    .insert("layby/plugin".into(), plugin.name.as_str().into());
-                Arc::new(Tool {
-                    name: b.name,
-                    own_name: b.own_name,
-                    plugin: Arc::clone(&plugin),
-                    listed: b.listed,
-                    input: b.input,
-                    output: b.output,
-                    headers: b.headers,
-                    pace: Pace::default(),
-                })
-            })
-            .collect();
-        self.live = Some(Live { plugin, tools, declared });
+    /// The same version with what it lists now. What it lists as before stays the same, with what was
+    /// measured of it.
+    pub(super) fn serve_lists(&mut self, plugin: Arc<Plugin>, built: Built, declared: Declared) {
+        let old = self.live.take();
+        let old_of = |same: fn(&Declared, &Declared) -> bool| {
+            old.as_ref().filter(|live| same(&live.declared, &declared))
+        };
+        let tools = match old_of(|a, b| a.tools == b.tools) {
+            Some(live) => live.tools.clone(),
+            None => built.tools.into_iter().map(|b| tool(&plugin, b)).collect(),
+        };
+        let prompts = match old_of(|a, b| a.prompts == b.prompts) {
+            Some(live) => live.prompts.clone(),
+            None => built.prompts.into_iter().map(|b| prompt(&plugin, b)).collect(),
+        };
+        let resources = match old_of(|a, b| a.resources == b.resources) {
+            Some(live) => live.resources.clone(),
+            None => built.resources.into_iter().map(|b| resource(&plugin, b)).collect(),
+        };
+        let templates = match old_of(|a, b| a.templates == b.templates) {
+            Some(live) => live.templates.clone(),
+            None => built.templates.into_iter().map(|b| template(&plugin, b)).collect(),
+        };
+        self.live = Some(Live { plugin, tools, prompts, resources, templates, declared: Arc::new(declared) });
     }
 
     /// Takes back permits that were in use when a limit was lowered.
@@ -153,10 +161,43 @@ impl Slot {
     }
 }
 
-/// `declared` as it is kept in a row.
-pub(super) fn listed_text(declared: &[Declared]) -> String {
-    // Strings and booleans always serialize.
-    serde_json::to_string(declared).unwrap_or_default()
+/// Says in an item's `_meta` whose it is: clients can show it, and a plugin cannot claim another's name.
+fn sign(meta: &mut Option<rmcp::model::MetaObject>, plugin: &Plugin) {
+    meta.get_or_insert_default().insert("layby/plugin".into(), plugin.name.as_str().into());
+}
+
+fn tool(plugin: &Arc<Plugin>, mut built: BuiltTool) -> Arc<Tool> {
+    sign(&mut built.listed.meta, plugin);
+    Arc::new(Tool {
+        name: built.name,
+        own_name: built.own_name,
+        plugin: Arc::clone(plugin),
+        listed: built.listed,
+        input: built.input,
+        output: built.output,
+        headers: built.headers,
+        pace: Pace::default(),
+    })
+}
+
+fn prompt(plugin: &Arc<Plugin>, mut built: BuiltPrompt) -> Arc<Prompt> {
+    sign(&mut built.listed.meta, plugin);
+    Arc::new(Prompt {
+        name: built.listed.name.clone(),
+        own_name: built.own_name,
+        plugin: Arc::clone(plugin),
+        listed: built.listed,
+    })
+}
+
+fn resource(plugin: &Arc<Plugin>, mut listed: rmcp::model::Resource) -> Arc<Resource> {
+    sign(&mut listed.meta, plugin);
+    Arc::new(Resource { plugin: Arc::clone(plugin), listed })
+}
+
+fn template(plugin: &Arc<Plugin>, mut built: BuiltTemplate) -> Arc<Template> {
+    sign(&mut built.listed.meta, plugin);
+    Arc::new(Template { plugin: Arc::clone(plugin), listed: built.listed, uris: built.uris })
 }
 
 /// The catalog of all `slots`, and of files that make no plugin (`odd`).
@@ -166,9 +207,12 @@ pub(super) fn catalog(slots: &BTreeMap<String, Slot>, odd: &BTreeMap<String, Ref
         catalog.report.push(slot.entry());
         let Some(live) = &slot.live else { continue };
         catalog.plugins.insert(name.clone(), Arc::clone(&live.plugin));
-        for tool in &live.tools {
-            catalog.tools.insert(tool.name.clone(), Arc::clone(tool));
-        }
+        catalog.tools.extend(live.tools.iter().map(|t| (t.name.clone(), Arc::clone(t))));
+        catalog.prompts.extend(live.prompts.iter().map(|p| (p.name.clone(), Arc::clone(p))));
+        catalog.resources.extend(live.resources.iter().map(|r| (r.listed.uri.clone(), Arc::clone(r))));
+        catalog
+            .templates
+            .extend(live.templates.iter().map(|t| (t.listed.uri_template.clone(), Arc::clone(t))));
     }
     for (name, refusal) in odd {
         let refusal = Some(refusal.clone());
@@ -182,13 +226,35 @@ pub(super) fn same(a: &Catalog, b: &Catalog) -> bool {
     fn same_map<T>(a: &BTreeMap<String, Arc<T>>, b: &BTreeMap<String, Arc<T>>) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|((x, v), (y, w))| x == y && Arc::ptr_eq(v, w))
     }
-    a.report == b.report && same_map(&a.plugins, &b.plugins) && same_map(&a.tools, &b.tools)
+    a.report == b.report
+        && same_map(&a.plugins, &b.plugins)
+        && same_map(&a.tools, &b.tools)
+        && same_map(&a.prompts, &b.prompts)
+        && same_map(&a.resources, &b.resources)
+        && same_map(&a.templates, &b.templates)
 }
 
-/// True where a client sees the same `tools/list`.
-pub(super) fn same_list(a: &Catalog, b: &Catalog) -> bool {
-    a.tools.len() == b.tools.len()
-        && a.tools.values().zip(b.tools.values()).all(|(x, y)| Arc::ptr_eq(x, y) || x.listed == y.listed)
+/// The revisions of `new`, which follows `old`: grown where a client sees another list, or where a
+/// plugin `said` so.
+pub(super) fn revisions(old: &Catalog, new: &Catalog, said: Lists) -> Revisions {
+    fn differs<T, L: PartialEq>(
+        a: &BTreeMap<String, Arc<T>>,
+        b: &BTreeMap<String, Arc<T>>,
+        listed: impl Fn(&T) -> &L,
+    ) -> bool {
+        a.len() != b.len()
+            || a.values().zip(b.values()).any(|(x, y)| !Arc::ptr_eq(x, y) && listed(x) != listed(y))
+    }
+    let tools = said.tools || differs(&old.tools, &new.tools, |t| &t.listed);
+    let prompts = said.prompts || differs(&old.prompts, &new.prompts, |p| &p.listed);
+    let resources = said.resources
+        || differs(&old.resources, &new.resources, |r| &r.listed)
+        || differs(&old.templates, &new.templates, |t| &t.listed);
+    Revisions {
+        tools: old.revisions.tools + u64::from(tools),
+        prompts: old.revisions.prompts + u64::from(prompts),
+        resources: old.revisions.resources + u64::from(resources),
+    }
 }
 
 /// A number of permits that can change while some are in use; all versions of a plugin share it.

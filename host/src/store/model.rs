@@ -216,7 +216,13 @@ pub struct PluginRow {
     pub without_grants: bool,
     /// Public names of its tools: nobody else may take them.
     pub tools: Vec<String>,
-    /// What `list-tools` answered, as JSON text; empty where no version serves.
+    /// Public names of its prompts; its own as well.
+    pub prompts: Vec<String>,
+    /// URIs of its resources; its own as well.
+    pub resources: Vec<String>,
+    /// Its URI templates; its own as well.
+    pub templates: Vec<String>,
+    /// What it listed, as JSON text; empty where no version serves.
     pub listed: String,
     /// When this version was adopted.
     pub adopted_at: UnixMillis,

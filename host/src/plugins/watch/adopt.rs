@@ -1,6 +1,7 @@
 //! What the end of a job, or of a plugin, changes: in the slot, in the store, in the log.
 
 use std::{
+    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,24 +10,41 @@ use super::Watcher;
 use crate::{
     base::Digest,
     plugins::{
-        Refusal,
+        Lists, Refusal,
         check::{Stop, Version},
-        declare::{self, Declared},
+        declare::{Built, Declared},
         problem::{Problem, neutral},
-        slot,
     },
     store::{PluginRow, StoreError},
 };
 
+/// What a plugin owns, in words, in the order of [`owned`].
+const KINDS: [&str; 4] = ["tool name", "prompt name", "resource URI", "URI template"];
+/// From here on they are URIs, which no prefix changes.
+const URIS: usize = 2;
+/// Characters of a name that a message quotes.
+const QUOTED: usize = 200;
+
+/// Each name that is `row`'s own, with its kind.
+fn owned(row: &PluginRow) -> impl Iterator<Item = (usize, &str)> {
+    [&row.tools, &row.prompts, &row.resources, &row.templates]
+        .into_iter()
+        .enumerate()
+        .flat_map(|(kind, names)| names.iter().map(move |name| (kind, name.as_str())))
+}
+
+/// True where `old` owns a name that `new` does not.
+fn frees(old: &PluginRow, new: &PluginRow) -> bool {
+    let kept: HashSet<(usize, &str)> = owned(new).collect();
+    owned(old).any(|name| !kept.contains(&name))
+}
+
 impl Watcher {
-    /// Stores `version` as what serves, and serves it; unless a tool's name is another plugin's.
+    /// Stores `version` as what serves, and serves it; unless a name of it is another plugin's.
     pub(super) async fn adopt(&mut self, name: &str, version: Version) {
-        let names: Vec<&str> = version.built.iter().map(|b| b.name.as_str()).collect();
-        match self.owner_of_any(name, &names).await {
+        match self.taken(name, &version.built).await {
             Err(e) => return self.store_failed(name, &e),
-            Ok(Some((tool, owner))) => {
-                let problem =
-                    Problem::name_taken(format!("the tool name {tool:?} belongs to the plugin {owner}"));
+            Ok(Some(problem)) => {
                 let retry = Instant::now() + self.retry();
                 if let Some(slot) = self.slots.get_mut(name) {
                     slot.retry_at = Some(retry);
@@ -52,7 +70,7 @@ impl Watcher {
         } else {
             tracing::info!(plugin = %name, %digest, tools, "serves");
         }
-        let freed = slot.row.tools.iter().any(|tool| !row.tools.contains(tool));
+        let freed = frees(&slot.row, &row);
         slot.row = row;
         slot.refusal = None;
         slot.retry_at = None;
@@ -73,13 +91,18 @@ impl Watcher {
         }
     }
 
-    /// The first of `tools` that another plugin owns: one that serves here, or that the store keeps.
-    async fn owner_of_any(&self, name: &str, tools: &[&str]) -> Result<Option<(String, String)>, StoreError> {
+    /// The first of its names that another plugin owns: one that serves here, or that the store keeps.
+    async fn taken(&self, name: &str, built: &Built) -> Result<Option<Problem>, StoreError> {
+        let mut wanted = PluginRow::default();
+        built.own(&mut wanted);
+        let wanted: HashSet<(usize, &str)> = owned(&wanted).collect();
         let stored = self.store.plugins().await?;
         let rows = self.slots.values().map(|s| &s.row).chain(&stored);
         let clash = rows.filter(|row| row.name != name).find_map(|row| {
-            let tool = row.tools.iter().find(|tool| tools.contains(&tool.as_str()))?;
-            Some((tool.clone(), row.name.clone()))
+            let (kind, taken) = owned(row).find(|owned| wanted.contains(owned))?;
+            let taken = neutral(taken, QUOTED);
+            let reason = format!("the {} {taken:?} belongs to the plugin {}", KINDS[kind], row.name);
+            Some(if kind < URIS { Problem::name_taken(reason) } else { Problem::uri_taken(reason) })
         });
         Ok(clash)
     }
@@ -157,58 +180,68 @@ impl Watcher {
     pub(super) fn ask_relists(&mut self) {
         let now = Instant::now();
         let interval = Duration::from_millis(self.checker.config.catalog.relist_interval.0);
-        for name in self.relists.take() {
-            if let Some(slot) = self.slots.get_mut(&name).filter(|s| s.live.is_some()) {
-                let earliest = slot.listed_at.map_or(now, |last| (last + interval).max(now));
-                slot.relist_at.get_or_insert(earliest);
+        for name in self.relists.names() {
+            match self.slots.get_mut(&name).filter(|s| s.live.is_some()) {
+                Some(slot) => {
+                    let earliest = slot.listed_at.map_or(now, |last| (last + interval).max(now));
+                    slot.relist_at.get_or_insert(earliest);
+                }
+                None => drop(self.relists.take(&name)),
             }
         }
     }
 
-    pub(super) async fn relisted(&mut self, name: &str, result: Result<Vec<Declared>, Stop>) {
-        let Some(live) = self.slots.get(name).and_then(|s| s.live.as_ref()) else { return };
-        let plugin = Arc::clone(&live.plugin);
-        let checked = match result {
-            Ok(declared) if declared == live.declared => return,
-            Ok(declared) => declare::build(&declared, &plugin.policy, &self.checker.config.catalog, false)
-                .map(|built| (declared, built))
-                .map_err(|p| format!("{} ({})", p.reason, p.code)),
-            Err(Stop::Refused(problem)) => Err(format!("{} ({})", problem.reason, problem.code)),
-            Err(Stop::Failed(reason)) => Err(reason),
+    /// A listing on demand has ended. Its plugin `said` what has changed, and subscribers are told that,
+    /// also where the lists are as before; a listing that failed changes nothing and tells nobody.
+    pub(super) async fn relisted(
+        &mut self,
+        name: &str,
+        said: Lists,
+        result: Result<Option<(Declared, Built)>, Stop>,
+    ) {
+        let failed = match result {
+            Ok(None) => None,
+            Ok(Some((declared, built))) => self.serve_again(name, declared, built).await.err(),
+            Err(Stop::Refused(problem)) => Some(format!("{} ({})", problem.reason, problem.code)),
+            Err(Stop::Failed(reason)) => Some(reason),
         };
-        let (declared, built) = match checked {
-            Ok(checked) => checked,
-            Err(reason) => return self.relist_failed(name, &reason),
-        };
-        let names: Vec<&str> = built.iter().map(|b| b.name.as_str()).collect();
-        match self.owner_of_any(name, &names).await {
-            Ok(None) => {}
-            Ok(Some((tool, owner))) => {
-                return self
-                    .relist_failed(name, &format!("the tool name {tool:?} belongs to the plugin {owner}"));
-            }
-            Err(e) => return self.relist_failed(name, &e.to_string()),
-        }
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let tools = built.iter().map(|b| b.name.clone()).collect();
-        let row = PluginRow { tools, listed: slot::listed_text(&declared), ..slot.row.clone() };
-        if let Err(e) = self.store.put_plugin(row.clone()).await {
-            return self.relist_failed(name, &e.to_string());
+        match failed {
+            None => {
+                slot.said = slot.said.or(said);
+                slot.relist_error = None;
+            }
+            Some(reason) => self.relist_failed(name, &reason),
         }
-        let freed = slot.row.tools.iter().any(|tool| !row.tools.contains(tool));
+    }
+
+    /// Stores and serves what the version that serves lists now.
+    async fn serve_again(&mut self, name: &str, declared: Declared, built: Built) -> Result<(), String> {
+        if let Some(problem) = self.taken(name, &built).await.map_err(|e| e.to_string())? {
+            return Err(format!("{} ({})", problem.reason, problem.code));
+        }
+        let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
+        let Some(plugin) = slot.live.as_ref().map(|live| Arc::clone(&live.plugin)) else { return Ok(()) };
+        let mut row = PluginRow { listed: declared.to_row(), ..slot.row.clone() };
+        built.own(&mut row);
+        self.store.put_plugin(row.clone()).await.map_err(|e| e.to_string())?;
+        let freed = frees(&slot.row, &row);
+        tracing::info!(
+            plugin = %name, tools = row.tools.len(), prompts = row.prompts.len(),
+            resources = row.resources.len(), templates = row.templates.len(), "listed again"
+        );
         slot.row = row;
-        slot.relist_error = None;
-        tracing::info!(plugin = %name, tools = built.len(), "listed again");
-        slot.serve_tools(plugin, built, declared);
+        slot.serve_lists(plugin, built, declared);
         if freed {
             self.retry_names();
         }
+        Ok(())
     }
 
     fn relist_failed(&mut self, name: &str, reason: &str) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         if slot.relist_error.as_deref() != Some(reason) {
-            tracing::warn!(plugin = %name, "its tools stay as they were, listing again failed: {}", neutral(reason, 1000));
+            tracing::warn!(plugin = %name, "its lists stay as they were, listing again failed: {}", neutral(reason, 1000));
             slot.relist_error = Some(reason.to_owned());
         }
     }

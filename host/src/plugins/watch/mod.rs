@@ -5,8 +5,8 @@ mod adopt;
 mod folder;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -17,9 +17,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Catalog, Refusal,
+    Catalog, Lists, Refusal,
     check::{Checker, Outcome, Stop},
-    declare::Declared,
+    declare::{Built, Declared},
     keep::Keep,
     problem::neutral,
     scan::Found,
@@ -38,21 +38,37 @@ const COLLECT_EVERY: Duration = Duration::from_secs(3600);
 /// How long the end waits for jobs: a compilation cannot be stopped, and leaves nothing half done.
 const END_WAIT: Duration = Duration::from_secs(2);
 
-/// Plugins that asked to be listed again. Bounded by the number of plugins that serve.
+/// Plugins that asked to be listed again, and which lists they said have changed. Bounded by the number of
+/// plugins that serve.
 #[derive(Default)]
 pub(super) struct Relists {
-    names: Mutex<BTreeSet<String>>,
+    asked: Mutex<BTreeMap<String, Lists>>,
     wake: Notify,
 }
 
 impl Relists {
-    pub(super) fn ask(&self, plugin: &str) {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(plugin.to_owned());
-        self.wake.notify_one();
+    /// Wakes the watcher where this is news: one that says the same all the time wakes it once per listing.
+    pub(super) fn ask(&self, plugin: &str, said: Lists) {
+        let mut asked = self.lock();
+        let known = asked.get(plugin).copied();
+        let all = known.unwrap_or_default().or(said);
+        if known != Some(all) {
+            asked.insert(plugin.to_owned(), all);
+            self.wake.notify_one();
+        }
     }
 
-    fn take(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *self.names.lock().unwrap_or_else(PoisonError::into_inner))
+    fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// What a plugin has said since it was last taken.
+    fn take(&self, plugin: &str) -> Lists {
+        self.lock().remove(plugin).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Lists>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,7 +78,8 @@ type Done = (String, u64, Job);
 enum Job {
     Candidate(Outcome),
     Restore(Outcome),
-    List(Result<Vec<Declared>, Stop>),
+    /// What was said to have changed, and what is listed now; none where that is as before.
+    List(Lists, Result<Option<(Declared, Built)>, Stop>),
 }
 
 /// The watcher before and while it runs.
@@ -269,13 +286,10 @@ impl Watcher {
     }
 
     fn start_list(&mut self, name: &str, room: &Arc<Semaphore>) {
-        let Some(plugin) = self.slots.get(name).and_then(|s| s.live.as_ref()).map(|l| Arc::clone(&l.plugin))
-        else {
-            return;
-        };
-        self.start(name, room, move |checker| {
-            Job::List(checker.list(&plugin.name, plugin.digest, &plugin.prepared))
-        });
+        let said = self.relists.take(name);
+        let Some(live) = self.slots.get(name).and_then(|s| s.live.as_ref()) else { return };
+        let (plugin, known) = (Arc::clone(&live.plugin), Arc::clone(&live.declared));
+        self.start(name, room, move |checker| Job::List(said, checker.relist(&plugin, &known)));
     }
 
     async fn end_job(&mut self, done: Result<Done, tokio::task::JoinError>) {
@@ -310,20 +324,20 @@ impl Watcher {
                 tracing::error!(plugin = %name, "cannot be restored: {}", neutral(&reason, 1000));
             }
             Job::Restore(Outcome::Same | Outcome::Changed) => {}
-            Job::List(result) => self.relisted(&name, result).await,
+            Job::List(said, result) => self.relisted(&name, said, result).await,
         }
     }
 
-    /// Publishes the catalog where it differs from the last one.
+    /// Publishes the catalog where it differs from the last one, or a plugin said that it does.
     fn publish(&mut self) {
         let mut new = slot::catalog(&self.slots, &self.odd);
+        let said = self.slots.values_mut().map(|s| std::mem::take(&mut s.said));
+        let said = said.fold(Lists::default(), Lists::or);
         let old = self.published.borrow().clone();
-        if slot::same(&old, &new) {
-            return;
+        new.revisions = slot::revisions(&old, &new, said);
+        if new.revisions != old.revisions || !slot::same(&old, &new) {
+            self.published.send_replace(Arc::new(new));
         }
-        new.revisions = old.revisions;
-        new.revisions.tools += u64::from(!slot::same_list(&old, &new));
-        self.published.send_replace(Arc::new(new));
     }
 
     /// Now and then, drops kept bytes that nothing names.

@@ -312,17 +312,20 @@ pub(super) async fn sweep(
 }
 
 pub(super) async fn put_plugin(c: &mut SqliteConnection, row: &PluginRow) -> Result<(), StoreError> {
-    let tools = serde_json::to_vec(&row.tools).map_err(|e| StoreError::Other(e.to_string()))?;
+    let names = |names: &Vec<String>| serde_json::to_vec(names).map_err(|e| StoreError::Other(e.to_string()));
     sqlx::query(sql::PUT_PLUGIN)
         .bind(&row.name)
         .bind(row.digest.as_ref().map(|d| &d.0[..]))
         .bind(row.granted.as_ref().map(|d| &d.0[..]))
         .bind(row.policy.as_bytes())
         .bind(row.without_grants)
-        .bind(tools)
+        .bind(names(&row.tools)?)
         .bind(row.listed.as_bytes())
         .bind(signed(row.adopted_at.0))
         .bind(row.refusal.as_ref().map(|r| r.as_bytes()))
+        .bind(names(&row.prompts)?)
+        .bind(names(&row.resources)?)
+        .bind(names(&row.templates)?)
         .execute(c)
         .await?;
     Ok(())

@@ -332,7 +332,10 @@ pub(super) fn plugin(row: &SqliteRow) -> Result<PluginRow, StoreError> {
         policy: text(row.try_get(3)?, "policy")?,
         without_grants: row.try_get::<i64, _>(4)? != 0,
         tools: parse(row.try_get(5)?, "list of tools")?,
-        listed: text(row.try_get(6)?, "answer of list-tools")?,
+        prompts: parse(row.try_get(9)?, "list of prompts")?,
+        resources: parse(row.try_get(10)?, "list of resources")?,
+        templates: parse(row.try_get(11)?, "list of templates")?,
+        listed: text(row.try_get(6)?, "plugin's lists")?,
         adopted_at: UnixMillis(unsigned(row.try_get(7)?, "time")?),
         refusal: row.try_get::<Option<Vec<u8>>, _>(8)?.map(|r| text(r, "refusal")).transpose()?,
     })

@@ -146,11 +146,12 @@ pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 pub(super) const LAST_WRITTEN: &str = "SELECT sequence FROM writers WHERE writer = ?1";
 
 pub(super) const PLUGINS: &str =
-    "SELECT name, digest, granted, policy, without_grants, tools, listed, adopted_at, refusal FROM plugins
+    "SELECT name, digest, granted, policy, without_grants, tools, listed, adopted_at, refusal, prompts, resources,
+    templates FROM plugins
  ORDER BY name";
 pub(super) const PUT_PLUGIN: &str = "INSERT OR REPLACE INTO plugins
-    (name, digest, granted, policy, without_grants, tools, listed, adopted_at, refusal)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    (name, digest, granted, policy, without_grants, tools, listed, adopted_at, refusal, prompts, resources, templates)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 pub(super) const DROP_PLUGIN: &str = "DELETE FROM plugins WHERE name = ?1";
 pub(super) const DIGESTS: &str =
     "SELECT digest FROM plugins WHERE digest IS NOT NULL UNION SELECT granted FROM plugins

@@ -1,36 +1,37 @@
-//! What `list-tools` answers, checked and turned into what `tools/list` shows. Pure.
+//! Tools: what `list-tools` answers.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{
-    Validator, headers,
-    problem::{Problem, neutral},
-    schema,
-};
+use super::{add_extra, counted, is_name, put_texts, sized, typed};
 use crate::{
     capabilities::wit_types,
     config::{CatalogConfig, Policy, nearest},
+    plugins::{
+        Validator, headers,
+        problem::{Problem, neutral},
+        schema,
+    },
 };
 
 /// One tool as its plugin declares it: the WIT's record, as it is kept in the plugin's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Declared {
-    pub(super) name: String,
-    pub(super) title: Option<String>,
-    pub(super) description: String,
-    pub(super) input_schema: String,
-    pub(super) output_schema: Option<String>,
-    pub(super) read_only: Option<bool>,
-    pub(super) destructive: Option<bool>,
-    pub(super) idempotent: Option<bool>,
-    pub(super) open_world: Option<bool>,
-    pub(super) extra: Option<String>,
+pub(in crate::plugins) struct DeclaredTool {
+    pub(in crate::plugins) name: String,
+    pub(in crate::plugins) title: Option<String>,
+    pub(in crate::plugins) description: String,
+    pub(in crate::plugins) input_schema: String,
+    pub(in crate::plugins) output_schema: Option<String>,
+    pub(in crate::plugins) read_only: Option<bool>,
+    pub(in crate::plugins) destructive: Option<bool>,
+    pub(in crate::plugins) idempotent: Option<bool>,
+    pub(in crate::plugins) open_world: Option<bool>,
+    pub(in crate::plugins) extra: Option<String>,
 }
 
-impl From<wit_types::Tool> for Declared {
+impl From<wit_types::Tool> for DeclaredTool {
     fn from(t: wit_types::Tool) -> Self {
         Self {
             name: t.name,
@@ -49,14 +50,14 @@ impl From<wit_types::Tool> for Declared {
 
 /// One tool that may be served, but for the question whether its name is free.
 #[derive(Debug)]
-pub(super) struct Built {
+pub(in crate::plugins) struct BuiltTool {
     /// Public name: prefix and own name.
-    pub(super) name: String,
-    pub(super) own_name: String,
-    pub(super) listed: rmcp::model::Tool,
-    pub(super) input: Validator,
-    pub(super) output: Option<Validator>,
-    pub(super) headers: Vec<(String, Vec<String>)>,
+    pub(in crate::plugins) name: String,
+    pub(in crate::plugins) own_name: String,
+    pub(in crate::plugins) listed: rmcp::model::Tool,
+    pub(in crate::plugins) input: Validator,
+    pub(in crate::plugins) output: Option<Validator>,
+    pub(in crate::plugins) headers: Vec<(String, Vec<String>)>,
 }
 
 /// Checks all tools of one plugin. `strict`: a policy section for a tool that is not there is
@@ -65,26 +66,20 @@ pub(super) struct Built {
 /// # Errors
 /// The first tool that cannot be served, and why: a plugin serves whole or not at all.
 pub(super) fn build(
-    declared: &[Declared],
+    declared: &[DeclaredTool],
     policy: &Policy,
     bounds: &CatalogConfig,
     strict: bool,
-) -> Result<Vec<Built>, Problem> {
-    if declared.len() > bounds.max_tools as usize {
-        return Err(Problem::too_large(format!(
-            "list-tools answers {} tools, more than `max-tools` allows ({})",
-            declared.len(),
-            bounds.max_tools
-        )));
-    }
+) -> Result<Vec<BuiltTool>, Problem> {
+    counted("list-tools", declared.len(), "max-tools", bounds.max_tools)?;
     let mut names = BTreeSet::new();
     let mut built = Vec::with_capacity(declared.len());
     for tool in declared {
-        if !is_tool_name(&tool.name) {
+        if !is_name(&tool.name) {
             return Err(Problem::bad_tool_name(format!("{:?} is not a tool name", neutral(&tool.name, 140))));
         }
         let public = format!("{}{}", policy.prefix, tool.name);
-        if !is_tool_name(&public) {
+        if !is_name(&public) {
             return Err(Problem::bad_tool_name(format!(
                 "{public:?}, with the policy's prefix, is over 128 characters"
             )));
@@ -104,23 +99,10 @@ pub(super) fn build(
     Ok(built)
 }
 
-/// 1 to 128 of `A-Z a-z 0-9 _ - .` (MCP 2026-07-28, server/tools, "Tool Names").
-pub(super) fn is_tool_name(name: &str) -> bool {
-    (1..=128).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
-}
-
-fn build_one(tool: &Declared, public: String, bounds: &CatalogConfig) -> Result<Built, Problem> {
+fn build_one(tool: &DeclaredTool, public: String, bounds: &CatalogConfig) -> Result<BuiltTool, Problem> {
     let own = &tool.name;
     let texts = [("description", Some(&tool.description)), ("title", tool.title.as_ref())];
-    for (what, text) in texts {
-        if text.is_some_and(|t| t.len() > bounds.max_schema.as_usize()) {
-            let limit = bounds.max_schema;
-            return Err(Problem::too_large(format!(
-                "tool {own:?}: its {what} is over `max-schema` ({limit})"
-            )));
-        }
-    }
+    sized(&format!("tool {own:?}"), texts, bounds)?;
     let bad = |what: &str, reason: String| Problem::bad_schema(format!("tool {own:?}, {what}: {reason}"));
 
     let input_map = schema::bounded(&tool.input_schema, bounds).map_err(|e| bad("input-schema", e))?;
@@ -142,12 +124,12 @@ fn build_one(tool: &Declared, public: String, bounds: &CatalogConfig) -> Result<
         Some(value) => Some(Validator::new(value).map_err(|e| bad("output-schema", e))?),
     };
     let listed = listed(tool, &public, input_schema, output_schema, bounds)?;
-    Ok(Built { name: public, own_name: own.clone(), listed, input, output, headers })
+    Ok(BuiltTool { name: public, own_name: own.clone(), listed, input, output, headers })
 }
 
 /// The tool as MCP's `Tool`.
 fn listed(
-    tool: &Declared,
+    tool: &DeclaredTool,
     public: &str,
     input_schema: Value,
     output_schema: Option<Value>,
@@ -155,10 +137,7 @@ fn listed(
 ) -> Result<rmcp::model::Tool, Problem> {
     let mut map = Map::new();
     map.insert("name".into(), public.into());
-    if let Some(title) = &tool.title {
-        map.insert("title".into(), title.as_str().into());
-    }
-    map.insert("description".into(), tool.description.as_str().into());
+    put_texts(&mut map, [("title", tool.title.as_ref()), ("description", Some(&tool.description))]);
     map.insert("inputSchema".into(), input_schema);
     if let Some(schema) = output_schema {
         map.insert("outputSchema".into(), schema);
@@ -174,72 +153,38 @@ fn listed(
     if !hints.is_empty() {
         map.insert("annotations".into(), Value::Object(hints));
     }
-    for (key, value) in extra(tool, bounds)? {
-        map.insert(key, value);
-    }
-    serde_json::from_value(Value::Object(map))
-        .map_err(|e| Problem::bad_tool(format!("tool {:?} is not what MCP's Tool allows: {e}", tool.name)))
-}
-
-/// `extra`: `icons` and `_meta` and nothing else, each of MCP's form.
-fn extra(tool: &Declared, bounds: &CatalogConfig) -> Result<Map<String, Value>, Problem> {
-    let Some(text) = &tool.extra else { return Ok(Map::new()) };
-    let bad = |reason: String| Problem::bad_tool(format!("tool {:?}, extra: {reason}", tool.name));
-    if text.len() > bounds.max_schema.as_usize() {
-        return Err(bad(format!("it is over `max-schema` ({})", bounds.max_schema)));
-    }
-    let value: Value = serde_json::from_str(text).map_err(|e| bad(format!("it is not JSON: {e}")))?;
-    let Value::Object(map) = value else { return Err(bad("it is not a JSON object".to_owned())) };
-    for (key, value) in &map {
-        match (key.as_str(), value) {
-            ("icons", Value::Array(icons)) => {
-                for icon in icons {
-                    let source = icon.get("src").and_then(Value::as_str).unwrap_or_default();
-                    if !source.starts_with("https://") && !source.starts_with("data:image/") {
-                        return Err(bad(
-                            "each icon's `src` must be an https: or a data:image/ URL".to_owned()
-                        ));
-                    }
-                }
-            }
-            ("_meta", Value::Object(_)) => {}
-            ("icons", _) => return Err(bad("`icons` is not a list".to_owned())),
-            ("_meta", _) => return Err(bad("`_meta` is not an object".to_owned())),
-            (other, _) => return Err(bad(format!("the member {:?} is not allowed", neutral(other, 100)))),
-        }
-    }
-    Ok(map)
+    let bad = |reason: String| Problem::bad_tool(format!("tool {:?}: {reason}", tool.name));
+    add_extra(&mut map, tool.extra.as_ref(), &["icons", "_meta"], bounds).map_err(bad)?;
+    typed(map).map_err(bad)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-    use proptest::prelude::*;
-
     use super::*;
     use crate::config::CallPolicy;
 
-    fn tool(name: &str) -> Declared {
-        Declared {
+    fn tool(name: &str) -> DeclaredTool {
+        DeclaredTool {
             name: name.into(),
             description: "does".into(),
             input_schema: "{\"type\":\"object\"}".into(),
-            ..Declared::default()
+            ..DeclaredTool::default()
         }
     }
 
-    fn run(tools: &[Declared], policy: &Policy) -> Result<Vec<Built>, Problem> {
+    fn run(tools: &[DeclaredTool], policy: &Policy) -> Result<Vec<BuiltTool>, Problem> {
         build(tools, policy, &CatalogConfig::default(), true)
     }
 
-    fn code(tools: &[Declared]) -> &'static str {
+    fn code(tools: &[DeclaredTool]) -> &'static str {
         run(tools, &Policy::default()).expect_err("must be refused").code
     }
 
     #[test]
     fn a_tool_becomes_what_mcp_lists() {
-        let declared = Declared {
+        let declared = DeclaredTool {
             title: Some("T".into()),
             output_schema: Some("{\"type\":\"object\"}".into()),
             read_only: Some(true),
@@ -264,7 +209,7 @@ mod tests {
             assert_eq!(code(&[tool(name)]), "plugin_bad_tool_name", "{name:?}");
         }
         assert_eq!(code(&[tool("a"), tool("a")]), "plugin_bad_tool_name");
-        let input = |schema: &str| Declared { input_schema: schema.into(), ..tool("a") };
+        let input = |schema: &str| DeclaredTool { input_schema: schema.into(), ..tool("a") };
         for schema in
             ["", "[]", "{}", "{\"type\":\"string\"}", "{\"type\":\"object\",\"$ref\":\"http://a/\"}"]
         {
@@ -274,7 +219,10 @@ mod tests {
             code(&[input(r#"{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#)]),
             "plugin_bad_schema"
         );
-        assert_eq!(code(&[Declared { output_schema: Some("3".into()), ..tool("a") }]), "plugin_bad_schema");
+        assert_eq!(
+            code(&[DeclaredTool { output_schema: Some("3".into()), ..tool("a") }]),
+            "plugin_bad_schema"
+        );
         for extra in [
             "[]",
             "{",
@@ -284,7 +232,7 @@ mod tests {
             r#"{"icons":[{"src":"javascript:x"}]}"#,
         ] {
             assert_eq!(
-                code(&[Declared { extra: Some(extra.into()), ..tool("a") }]),
+                code(&[DeclaredTool { extra: Some(extra.into()), ..tool("a") }]),
                 "plugin_bad_tool",
                 "{extra:?}"
             );
@@ -307,21 +255,5 @@ mod tests {
         let policy = Policy { prefix: "p".repeat(64), ..Policy::default() };
         assert_eq!(run(&[tool(&"x".repeat(65))], &policy).unwrap_err().code, "plugin_bad_tool_name");
         assert!(run(&[tool(&"x".repeat(64))], &policy).is_ok());
-    }
-
-    proptest! {
-        #[test]
-        fn names_that_pass_are_plain(name in any::<String>()) {
-            if is_tool_name(&name) {
-                prop_assert!(name.is_ascii() && !name.contains(|c: char| c.is_whitespace() || c.is_control()));
-            }
-        }
-
-        #[test]
-        fn declared_tools_survive_their_row(name in any::<String>(), title in any::<Option<String>>(), extra in any::<Option<String>>()) {
-            let d = Declared { name, title, extra, ..tool("a") };
-            let text = serde_json::to_string(&vec![d.clone()]).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Vec<Declared>>(&text).unwrap(), vec![d]);
-        }
     }
 }

@@ -1,0 +1,39 @@
+//! A component by itself, as a host without a policy for it would judge it; for `layby inspect`.
+
+use super::{
+    check::{self, Stop},
+    declare::{self, Declared},
+    problem::Problem,
+};
+use crate::{
+    base::Digest,
+    capabilities::{Exports, Linked, Listing},
+    config::{Config, Policy},
+    engine::Engine,
+};
+
+/// What a component has to offer.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// Which optional interfaces it exports.
+    pub exports: Exports,
+    /// What it lists, as it says it.
+    pub listing: Listing,
+    /// The first thing that a host refuses in what it lists.
+    pub problem: Option<Problem>,
+}
+
+/// Compiles and links `bytes`, and lists as a host does, with the budget and the checks of `config.catalog`.
+///
+/// # Errors
+/// Why a host refuses it before anything is listed, or what failed on our side.
+pub async fn look(engine: &Engine, digest: Digest, bytes: &[u8], config: &Config) -> Result<Looked, Stop> {
+    let component =
+        engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
+    let linked = Linked::new(engine).map_err(|e| Stop::Failed(format!("{e:#}")))?;
+    let prepared = linked.prepare(&component).map_err(|e| Problem::wrong_world(format!("{e:#}")))?;
+    let (bounds, slice) = (&config.catalog, config.host.fuel_slice);
+    let listing = check::listing("inspected", digest, &prepared, bounds, slice).await?;
+    let built = declare::build(&Declared::from(listing.clone()), &Policy::default(), bounds, true);
+    Ok(Looked { exports: prepared.exports(), listing, problem: built.err() })
+}
