@@ -145,7 +145,7 @@ impl Client {
             .header("mcp-protocol-version", PROTOCOL)
             .header("mcp-method", body["method"].as_str().unwrap_or_default());
         let params = &body["params"];
-        if let Some(name) = params["name"].as_str().or_else(|| params["taskId"].as_str()) {
+        if let Some(name) = ["name", "uri", "taskId"].iter().find_map(|key| params[*key].as_str()) {
             request = request.header("mcp-name", name);
         }
         for (name, value) in &self.headers {

@@ -75,3 +75,40 @@ async fn a_long_index_is_a_task_that_can_be_cancelled() {
     let again = client.call("search_library", json!({ "query": "w1f4" })).await;
     assert!(!text(again.result()).is_empty());
 }
+
+/// The same texts as resources, and in the messages of a prompt.
+#[tokio::test]
+async fn documents_are_resources_and_a_prompt_asks_them() {
+    let host = library(&[
+        ("ships.txt", "A brigantine lay at anchor.".into()),
+        ("deep/birds.md", "# Birds\n\nAn albatross followed.".into()),
+    ])
+    .await;
+    fs::write(host.setup().root().join("outside.txt"), "outside").unwrap();
+    let client = host.client();
+    let read = async |uri: &str| client.request("resources/read", json!({ "uri": uri })).await;
+    let birds = read("library:///deep/birds.md").await;
+    let contents = &birds.result()["contents"][0];
+    assert_eq!(
+        (&contents["mimeType"], &contents["uri"]),
+        (&json!("text/markdown"), &json!("library:///deep/birds.md"))
+    );
+    assert!(contents["text"].as_str().unwrap().contains("albatross"), "{contents}");
+    for uri in
+        ["library:///none", "library:///deep", "library:///../outside.txt", "library:///..%2Foutside.txt"]
+    {
+        let reply = read(uri).await;
+        assert_eq!((reply.rpc(), reply.code()), (-32602, "resource_unknown"), "{uri}: {}", reply.message);
+    }
+    let template = json!({ "type": "ref/resource", "uri": "library:///{+path}" });
+    let argument = json!({ "name": "path", "value": "deep/" });
+    let completed =
+        client.request("completion/complete", json!({ "ref": template, "argument": argument })).await;
+    assert_eq!(completed.result()["completion"]["values"], json!(["deep/birds.md"]));
+    let params =
+        json!({ "name": "ask_library", "arguments": { "question": "Which albatross?", "passages": "1" } });
+    let prompt = client.request("prompts/get", params).await;
+    let messages = prompt.result()["messages"].as_array().unwrap();
+    assert_eq!(messages[0]["content"]["resource"]["uri"], "library:///deep/birds.md#line=3", "{messages:?}");
+    assert!(messages[1]["content"]["text"].as_str().unwrap().ends_with("Which albatross?"));
+}

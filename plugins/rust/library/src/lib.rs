@@ -130,7 +130,7 @@ struct Document {
     path: String,
 }
 
-/// A document of the library.
+/// A document, by its path. `search_library` finds paths, and this URI can be completed.
 #[template(uri_template = "library:///{+path}", title = "A document of the library")]
 fn document(of: Document) -> Result<EmbeddedResource> {
     documents::read(Path::new(LIBRARY), &of.path)
