@@ -11,7 +11,7 @@ use std::{
 use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
-use crate::eventually;
+use crate::{eventually, schema};
 
 /// The revision that tests speak.
 pub const PROTOCOL: &str = "2026-07-28";
@@ -167,7 +167,13 @@ impl Client {
     /// # Errors
     /// The connection's.
     pub async fn try_send(&self, body: &Value) -> Result<Reply, reqwest::Error> {
-        read(self.post(body).send().await?).await
+        let reply = receive(self.post(body).send().await?).await?;
+        if reply.message.is_object() {
+            let notices = reply.stream.split_last().map_or(&[][..], |(_, before)| before);
+            notices.iter().for_each(|notice| schema::check_notification(body, notice));
+            schema::check_answer(body, &reply.message);
+        }
+        Ok(reply)
     }
 
     /// Sends a request by method and parameters.
@@ -190,10 +196,14 @@ impl Client {
     /// # Panics
     /// If it cannot be opened.
     pub async fn stream(&self, method: &str, params: Value) -> impl Stream<Item = Value> + Unpin + use<> {
-        let response = self.post(&self.body(method, params)).send().await.expect("a stream opens");
+        let body = self.body(method, params);
+        let response = self.post(&body).send().await.expect("a stream opens");
         let kind = response.headers()["content-type"].to_str().unwrap_or_default().to_owned();
         assert_eq!(kind, "text/event-stream", "HTTP {}", response.status());
-        messages(response)
+        messages(response).inspect(move |message| match message.get("method") {
+            Some(_) => schema::check_notification(&body, message),
+            None => schema::check_answer(&body, message),
+        })
     }
 
     /// `tools/list`.
@@ -262,11 +272,22 @@ impl Client {
     }
 }
 
-/// Reads a whole answer, JSON or stream.
+/// Reads a whole answer, JSON or stream, to a request of which nothing is known.
 ///
 /// # Errors
 /// The connection's.
+///
+/// # Panics
+/// If it is not a message of the revision that tests speak.
 pub async fn read(response: reqwest::Response) -> Result<Reply, reqwest::Error> {
+    let reply = receive(response).await?;
+    if reply.message.is_object() {
+        schema::check_any_answer(&reply.message);
+    }
+    Ok(reply)
+}
+
+async fn receive(response: reqwest::Response) -> Result<Reply, reqwest::Error> {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let kind = headers.get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
     if kind.starts_with("text/event-stream") {

@@ -5,6 +5,7 @@ pub mod client;
 pub mod command;
 pub mod guests;
 pub mod host;
+pub mod schema;
 pub mod wait;
 
 pub use client::{Client, Reply};
