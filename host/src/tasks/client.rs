@@ -107,12 +107,26 @@ impl Tasks {
     /// # Errors
     /// As [`Tasks::get`], without the bound on polls.
     pub async fn wait_ended(&self, principal: &Principal, id: TaskId, within: Millis) -> Result<Task, Fault> {
+        self.wait_for(principal, id, within, |task| task.status.is_terminal()).await
+    }
+
+    /// Waits until the row is as `done` wants it or `within` has passed; the row as it is then. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`Tasks::get`], without the bound on polls.
+    pub async fn wait_for(
+        &self,
+        principal: &Principal,
+        id: TaskId,
+        within: Millis,
+        done: impl Fn(&Task) -> bool,
+    ) -> Result<Task, Fault> {
         // Listens before it looks, so that no end falls in between.
         let mut changes = self.inner.changes.subscribe();
         let until = Instant::now() + within.duration();
         loop {
             let task = self.find(principal, id).await?;
-            if task.status.is_terminal() || Instant::now() >= until {
+            if done(&task) || Instant::now() >= until {
                 return Ok(task);
             }
             // Another process's changes are not heard: look again now and then.
