@@ -51,7 +51,7 @@ impl Stack {
         let plugins = Plugins::open(config.clone(), engine, linked, store.clone(), clock).await?;
         let sealing_key = sealing_key(&*store).await?;
         let runs = Runs::start(&config, plugins.clone(), tasks.clone(), &sealing_key)?;
-        let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone(), &config.serve);
+        let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone(), &config);
         let server = Server::start(App::new(handler, config.serve.clone(), address), listener);
         let url = format!("http://{address}/mcp");
         Ok(Self { url, plugins, runs, tasks, store, server, drain: config.serve.drain })

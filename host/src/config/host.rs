@@ -17,6 +17,9 @@ pub struct Config {
     /// New bytes under an old policy text keep the grants. For development: whoever can replace a
     /// component then gets all that the operator granted to another one.
     pub trust_replacements: bool,
+    /// A client that cannot do tasks gets a handle as a normal result, and its model follows it with three
+    /// tools of the host's own. Off by default: they stand in every client's list.
+    pub bridge_tools: bool,
     /// Where and how to serve.
     pub serve: ServeConfig,
     /// Bounds on the host as a whole.

@@ -160,6 +160,7 @@ fn variables_win_over_the_file() {
             ("LAYBY_CALL_INPUT_DEADLINE", "2h"),
             ("LAYBY_SERVE_ALLOWED_HOSTS", "a.example, b.example"),
             ("LAYBY_TRUST_REPLACEMENTS", "true"),
+            ("LAYBY_BRIDGE_TOOLS", "1"),
             ("LAYBY_CONFIG", "elsewhere.toml"),
             ("HOME", "/root"),
         ],
@@ -170,7 +171,7 @@ fn variables_win_over_the_file() {
     assert_eq!(c.limits.fuel, 1_000_000);
     assert_eq!(c.call.input_deadline, Millis::from_secs(7200));
     assert_eq!(c.serve.allowed_hosts, ["a.example", "b.example"]);
-    assert!(c.trust_replacements);
+    assert!(c.trust_replacements && c.bridge_tools);
 }
 
 #[test]

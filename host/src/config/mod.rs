@@ -1,5 +1,6 @@
 //! Every option and every limit: its name, default, unit and reason. One file per area.
 
+mod bridge;
 mod catalog;
 mod check;
 mod client;
@@ -8,6 +9,7 @@ mod load;
 mod policy;
 mod tasks;
 
+pub use bridge::BridgeRules;
 pub use catalog::CatalogConfig;
 pub use client::ClientLimits;
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};

@@ -85,6 +85,7 @@ pub(super) fn client(capabilities: Option<&ClientCapabilities>) -> Client {
         url: elicitation.is_some_and(|e| e.url.is_some()),
         sampling: capabilities.sampling.is_some(),
         roots: capabilities.roots.is_some(),
+        bridge: false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! rmcp's `ServerHandler`: from the wire to runs and tasks, and back. No logic of its own.
 
+mod bridge;
 mod completion;
 mod convert;
 mod lists;
@@ -25,7 +26,7 @@ use rmcp::{
 
 use crate::{
     base::{Fault, Principal},
-    config::ServeConfig,
+    config::Config,
     plugins::Plugins,
     runs::{Asks, Outlet, Runs},
     tasks::Tasks,
@@ -72,6 +73,8 @@ pub struct Handler {
     config: ServerConfig,
     /// Items of one page of a list.
     page_size: usize,
+    /// Clients that cannot do tasks get bridge tools.
+    bridge: bool,
 }
 
 impl Handler {
@@ -80,7 +83,8 @@ impl Handler {
         deprecated,
         reason = "logging goes with a later revision, and clients of this one still ask for it"
     )]
-    pub fn new(runs: Arc<Runs>, tasks: Arc<Tasks>, plugins: Arc<Plugins>, serve: &ServeConfig) -> Self {
+    pub fn new(runs: Arc<Runs>, tasks: Arc<Tasks>, plugins: Arc<Plugins>, config: &Config) -> Self {
+        let (serve, bridge) = (&config.serve, config.bridge_tools);
         let capabilities = ServerCapabilities::builder()
             .enable_completions()
             .enable_logging()
@@ -97,7 +101,7 @@ impl Handler {
         config.protocol_version = ProtocolVersion::V_2026_07_28;
         config.server_info = Implementation::new("layby", env!("CARGO_PKG_VERSION"));
         config.instructions = Some(serve.instructions.clone()).filter(|text| !text.trim().is_empty());
-        Self { runs, tasks, plugins, config, page_size: serve.page_size as usize }
+        Self { runs, tasks, plugins, config, page_size: serve.page_size as usize, bridge }
     }
 
     /// What is served; for subscriptions.
@@ -126,7 +130,9 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.tools(request).map_err(error_data)
+        let mut page = self.tools(request).map_err(error_data)?;
+        page.tools = self.bridged(page.tools, page.next_cursor.is_none());
+        Ok(page)
     }
 
     async fn list_prompts(

@@ -9,7 +9,7 @@ use rmcp::{
 use super::{Handler, convert};
 use crate::{
     base::Fault,
-    runs::{Answer, Call, Input, Target},
+    runs::{Answer, Asks, Call, Input, Target},
 };
 
 impl Handler {
@@ -19,6 +19,14 @@ impl Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Fault> {
         let caller = Self::caller(&ctx)?;
+        if self.is_bridge_tool(&request.name) {
+            let arguments = request.arguments.unwrap_or_default();
+            let done = self.bridge_call(&caller.principal, &request.name, arguments).await;
+            return done.map(CallToolResponse::Complete);
+        }
+        let mut client = convert::client(ctx.client_capabilities().as_ref());
+        // No older revision has tasks, whatever its client declares.
+        client.bridge = self.bridge && !(client.tasks && matches!(caller.asks, Asks::Retry));
         let meta_key = ctx.meta.0.get("layby/idempotency-key").map(|key| match key.as_str() {
             Some(key) => Ok(key.to_owned()),
             None => Err(Fault::invalid(
@@ -32,7 +40,7 @@ impl Handler {
                 name: request.name.into_owned(),
                 arguments: request.arguments.unwrap_or_default(),
             },
-            client: convert::client(ctx.client_capabilities().as_ref()),
+            client,
             idempotency_key: meta_key.transpose()?.or(caller.idempotency_key),
             outlet: caller.outlet,
             asks: caller.asks,
@@ -43,6 +51,7 @@ impl Handler {
         };
         match self.runs.call(call).await {
             Answer::Result(result) => Ok(CallToolResponse::Complete(*result)),
+            Answer::Task(task) if client.bridge => Ok(CallToolResponse::Complete(self.handed_out(&task))),
             Answer::Task(task) => Ok(CreateTaskResult::new(convert::task(&task)).into()),
             Answer::InputRequired { requests, state } => Ok(convert::input_required(requests, state)?.into()),
             Answer::Error(fault) => Err(fault),

@@ -18,9 +18,24 @@ pub struct Client {
     pub sampling: bool,
     /// `roots`.
     pub roots: bool,
+    /// Cannot do tasks, and has bridge tools in their place (`bridge-tools`).
+    pub bridge: bool,
 }
 
 impl Client {
+    /// True where a run for this client can become a task.
+    pub const fn promotes(self) -> bool {
+        self.tasks || self.bridge
+    }
+
+    /// True where a question of this kind can come to an answer: the client's own, or, by bridge tools and
+    /// where policy allows it, its model's.
+    pub const fn can_answer(self, kind: QuestionKind, model_may_answer: bool) -> bool {
+        let by_model =
+            self.bridge && model_may_answer && matches!(kind, QuestionKind::Form | QuestionKind::Url);
+        self.answers(kind) || by_model
+    }
+
     /// True where the client can answer this kind.
     pub const fn answers(self, kind: QuestionKind) -> bool {
         match kind {

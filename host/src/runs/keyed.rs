@@ -83,7 +83,7 @@ impl Runs {
         task: Task,
     ) -> Answer {
         let call = tool.map(|t| t.plugin.policy.call_of(&t.own_name).clone()).unwrap_or_default();
-        let within = if client.tasks { call.deadline } else { call.hold };
+        let within = if client.promotes() { call.deadline } else { call.hold };
         let waits_for_input = task.status == Status::InputRequired;
         // A run that has asked by multi round-trip requests asks a repeat the same; one with tasks gets its handle.
         if waits_for_input
@@ -92,7 +92,7 @@ impl Runs {
         {
             return answer;
         }
-        let task = if task.end.is_some() || (client.tasks && waits_for_input) {
+        let task = if task.end.is_some() || (client.promotes() && waits_for_input) {
             task
         } else {
             match self.tasks.wait_ended(principal, task.id, within).await {
@@ -103,7 +103,7 @@ impl Runs {
         if let Some(end) = task.end {
             return ended_answer(end);
         }
-        if !client.tasks {
+        if !client.promotes() {
             return Answer::Error(Fault::tasks_required(
                 "The call with this key still runs. Declare the io.modelcontextprotocol/tasks extension to get \
                  its handle, or repeat it later.",

@@ -268,7 +268,7 @@ impl Runs {
             }
         }
         let Some(tool) = tool else { return Answer::Error(target::tool_unknown(name)) };
-        if tool.plugin.policy.call_of(&tool.own_name).requires_tasks && !call.client.tasks {
+        if tool.plugin.policy.call_of(&tool.own_name).requires_tasks && !call.client.promotes() {
             return Answer::Error(Fault::tasks_required(format!(
                 "The tool {:?} always runs as a task. Declare the io.modelcontextprotocol/tasks extension.",
                 tool.name

@@ -70,6 +70,7 @@ impl Run {
         let Origin { principal, mut client, outlet, asks, mark } = origin;
         // Only a tool's call becomes a task, and no older revision has them.
         client.tasks &= work.tool().is_some() && matches!(asks, Asks::Retry);
+        client.bridge &= work.tool().is_some();
         Arc::new(Self {
             work,
             principal,
@@ -98,6 +99,7 @@ impl Run {
     /// From now on another request is the caller's: its client, and where its notices go.
     pub(super) fn taken_up(&self, mut client: Client, outlet: Option<Outlet>) {
         client.tasks &= self.work.tool().is_some();
+        client.bridge &= self.work.tool().is_some();
         *lock(&self.client) = client;
         *lock(&self.outlet) = outlet;
     }
@@ -148,7 +150,7 @@ impl Run {
             return false;
         }
         let granted = ask::granted(&self.work.plugin.granted.grants.ask, kind, url);
-        let may = granted && self.client().answers(kind);
+        let may = granted && self.client().can_answer(kind, self.work.policy().model_may_answer);
         if !may {
             lock(&self.missing).note(kind, granted);
             if !granted {

@@ -9,6 +9,7 @@ use std::{
 use super::Watcher;
 use crate::{
     base::Digest,
+    config::BridgeRules,
     plugins::{
         Lists, Refusal,
         check::{Stop, Version},
@@ -91,10 +92,15 @@ impl Watcher {
         }
     }
 
-    /// The first of its names that another plugin owns: one that serves here, or that the store keeps.
+    /// The first of its names that the host or another plugin owns: one that serves here, or that the store keeps.
     async fn taken(&self, name: &str, built: &Built) -> Result<Option<Problem>, StoreError> {
         let mut wanted = PluginRow::default();
         built.own(&mut wanted);
+        let mut tools = wanted.tools.iter().filter(|_| self.checker.config.bridge_tools);
+        if let Some(own) = tools.find(|tool| BridgeRules::NAMES.contains(&tool.as_str())) {
+            let reason = format!("the tool name {own:?} is the host's own (bridge-tools)");
+            return Ok(Some(Problem::name_taken(reason)));
+        }
         let wanted: HashSet<(usize, &str)> = owned(&wanted).collect();
         let stored = self.store.plugins().await?;
         let rows = self.slots.values().map(|s| &s.row).chain(&stored);

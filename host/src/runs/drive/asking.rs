@@ -53,16 +53,20 @@ impl Driver {
             }
         };
         self.pause();
-        let by_retry = !run.client().tasks || run.work.policy().early_input == EarlyInput::Mrtr;
+        let client = run.client();
+        let by_retry = !client.tasks || run.work.policy().early_input == EarlyInput::Mrtr;
+        // What a client cannot answer its model does, through the task (bridge tools); and past the handle
+        // nobody waits any more who could be asked by another way.
+        let directly = !self.revealed
+            && (!client.bridge
+                || slots.iter().filter(|s| s.answer.is_none()).all(|s| client.answers(s.kind)));
         let put = match run.asks.clone() {
-            Asks::Push(client) => {
+            Asks::Push(client) if directly => {
                 self.push(question.reply, slots, right, client);
                 Ok(())
             }
-            Asks::Retry if !self.revealed && by_retry => {
-                self.ask_for_retry(question.reply, slots, right).await
-            }
-            Asks::Retry => self.ask_in_task(question.reply, slots, right).await,
+            Asks::Retry if directly && by_retry => self.ask_for_retry(question.reply, slots, right).await,
+            _ => self.ask_in_task(question.reply, slots, right).await,
         };
         self.rounds += 1;
         match put {
@@ -221,7 +225,7 @@ impl Driver {
     /// The time that a response may be held open begins anew.
     pub(super) fn taken_up(&mut self) {
         let call = self.run.work.policy();
-        let open_for = if self.run.client().tasks { call.deadline } else { call.hold };
+        let open_for = if self.run.client().promotes() { call.deadline } else { call.hold };
         self.taken_at = Instant::now();
         self.deadline = Some(self.taken_at + open_for.duration());
     }

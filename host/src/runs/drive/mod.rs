@@ -99,7 +99,7 @@ pub(super) struct Start {
 impl Driver {
     pub(super) fn new(runs: Arc<Runs>, run: Arc<Run>, start: Start) -> Self {
         let now = Instant::now();
-        let tasks = run.client().tasks;
+        let tasks = run.client().promotes();
         let call = run.work.policy();
         let open_for = if tasks { call.deadline } else { call.hold };
         let early = if call.pre_answers { start.early } else { BTreeMap::new() };

@@ -17,7 +17,7 @@ impl Driver {
     pub(super) async fn past_deadline(&mut self) -> Option<Outcome> {
         let work = &self.run.work;
         let call = work.policy();
-        let (hold, tasks) = (self.taken_at + call.hold.duration(), self.run.client().tasks);
+        let (hold, tasks) = (self.taken_at + call.hold.duration(), self.run.client().promotes());
         if tasks && self.grace_until.is_none() {
             let promoted = match self.held {
                 Some(_) => self.reveal().await,

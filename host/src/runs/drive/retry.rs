@@ -36,7 +36,8 @@ impl Driver {
     async fn attach(&mut self, retry: Retry) {
         if self.revealed {
             let answer = self.handle().await;
-            let _ = retry.reply.send(if retry.client.tasks { answer } else { Answer::Error(no_tasks()) });
+            let _ =
+                retry.reply.send(if retry.client.promotes() { answer } else { Answer::Error(no_tasks()) });
         } else if self.open.as_ref().is_some_and(Open::awaits_retry) {
             let _ = retry.reply.send(self.input_required());
         } else {
@@ -100,7 +101,7 @@ impl Driver {
     fn wait_for(&mut self, retry: Retry) {
         let Retry { client, outlet, reply, .. } = retry;
         self.run.taken_up(client, outlet);
-        self.waiters.push(Waiter { reply, tasks: self.run.client().tasks });
+        self.waiters.push(Waiter { reply, tasks: self.run.client().promotes() });
         if self.deadline.is_none() {
             self.taken_up();
         }
