@@ -160,13 +160,17 @@ impl Slots {
             .kept
             .try_take(bytes)
             .ok_or_else(|| ("host.memory", format!("{} for runs that wait", ByteSize(self.kept.total))))?;
-        Ok(Waiting { _host: host, _plugin: own, _memory: memory })
+        Ok(Waiting::of((host, own, memory)))
     }
 }
 
-/// The right to wait for an answer.
+/// The right to wait for an answer: dropped, it is given back. What it holds is nobody's to look at.
 pub(super) struct Waiting {
-    _host: OwnedSemaphorePermit,
-    _plugin: OwnedSemaphorePermit,
-    _memory: Reserved,
+    _right: Box<dyn Send + Sync>,
+}
+
+impl Waiting {
+    pub(super) fn of(right: impl Send + Sync + 'static) -> Self {
+        Self { _right: Box::new(right) }
+    }
 }

@@ -239,6 +239,8 @@ impl Runs {
     /// Serves one request, from admission to an answer. Cancel-safe: dropping the future means that
     /// the client left, which cancels the run unless it is a task or has an idempotency key.
     pub async fn call(self: &Arc<Self>, mut call: Call) -> Answer {
+        // No older revision has tasks, whatever its client says.
+        call.client.tasks &= matches!(call.asks, Asks::Retry);
         if let (Asks::Retry, Some(state)) = (&call.asks, call.input.state.take()) {
             return self.again(call, &state).await;
         }
@@ -332,7 +334,7 @@ impl Runs {
         let start = drive::Start { request, held, early, reply };
         let driver = drive::Driver::new(self.clone(), run.clone(), start);
         let mut driver: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(driver.drive());
-        let guard = run::GoneGuard::new(run);
+        let guard = run::GoneGuard::new(run.requests.clone());
         let ended = quick && poll_once(&mut driver);
         if !ended {
             self.drivers.spawn_on(driver, &self.guests_handle);

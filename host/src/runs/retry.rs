@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     Answer, Call, Client, Runs,
     rounds::{Found, Retry, Verdict},
-    run::{GoneGuard, Run},
+    run::{GoneGuard, Requests},
 };
 use crate::base::{Fault, TaskId};
 
@@ -36,10 +36,10 @@ impl Runs {
                         Verdict::Answers(_) | Verdict::Stale => Answer::Error(stale()),
                     };
                 }
-                Some(Found::Live(run, retries)) => {
+                Some(Found::Live(requests, retries)) => {
                     let (client, outlet) = (call.client, call.outlet.clone());
                     let make = |reply| Retry { round, responses: responses.clone(), client, outlet, reply };
-                    if let Some(answer) = tell(run, &retries, make).await {
+                    if let Some(answer) = tell(requests, &retries, make).await {
                         return answer;
                     }
                 }
@@ -55,19 +55,19 @@ impl Runs {
 
     /// A repeat of a keyed call whose run waits here for a retry: it gets the questions again.
     pub(super) async fn join(&self, task: TaskId, client: Client) -> Option<Answer> {
-        let (run, retries) = self.rounds.of_task(task)?;
+        let (requests, retries) = self.rounds.of_task(task)?;
         let make = |reply| Retry { round: None, responses: BTreeMap::new(), client, outlet: None, reply };
-        tell(run, &retries, make).await
+        tell(requests, &retries, make).await
     }
 }
 
 /// Hands a retry to a driver and waits. Cancel-safe: dropped, the client has left.
 async fn tell(
-    run: Arc<Run>,
+    requests: Arc<Requests>,
     retries: &mpsc::Sender<Retry>,
     make: impl FnOnce(oneshot::Sender<Answer>) -> Retry,
 ) -> Option<Answer> {
-    let guard = GoneGuard::new(run);
+    let guard = GoneGuard::new(requests);
     let (reply, answer) = oneshot::channel();
     let answer = match retries.send(make(reply)).await {
         Ok(()) => answer.await.ok(),

@@ -43,10 +43,7 @@ pub(super) struct Run {
     plugins: Weak<Plugins>,
     /// Set once cancellation is asked for; the guest reads it.
     cancelled: AtomicBool,
-    /// Requests that wait for this run's answer now.
-    requests: AtomicU32,
-    /// The last of them was dropped before it had its answer.
-    pub(super) gone: Notify,
+    pub(super) requests: Arc<Requests>,
     /// Where progress goes until the answer.
     outlet: Mutex<Option<Outlet>>,
     /// The newest progress text, for the task's `statusMessage`.
@@ -79,8 +76,7 @@ impl Run {
             client: Mutex::new(client),
             plugins,
             cancelled: AtomicBool::new(false),
-            requests: AtomicU32::new(0),
-            gone: Notify::new(),
+            requests: Arc::default(),
             outlet: Mutex::new(outlet),
             message: Mutex::new(None),
             progressed: Notify::new(),
@@ -102,11 +98,6 @@ impl Run {
         client.bridge &= self.work.tool().is_some();
         *lock(&self.client) = client;
         *lock(&self.outlet) = outlet;
-    }
-
-    /// True while a request waits for this run's answer.
-    pub(super) fn has_requests(&self) -> bool {
-        self.requests.load(Ordering::Acquire) > 0
     }
 
     /// From now on the guest sees that it is to stop.
@@ -249,17 +240,37 @@ impl Caller for Run {
     }
 }
 
+/// The requests that wait for a run's answer now.
+#[derive(Default)]
+pub(super) struct Requests {
+    count: AtomicU32,
+    /// The last of them was dropped before it had its answer.
+    gone: Notify,
+}
+
+impl Requests {
+    /// True while there is one.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns once the last one has left without its answer. Cancel-safe.
+    pub(super) async fn gone(&self) {
+        self.gone.notified().await;
+    }
+}
+
 /// Lives in the request's future: dropped before its time, and being the last of the run's requests, it
 /// tells the driver that the client left.
 pub(super) struct GoneGuard {
-    run: Arc<Run>,
+    requests: Arc<Requests>,
     armed: bool,
 }
 
 impl GoneGuard {
-    pub(super) fn new(run: Arc<Run>) -> Self {
-        run.requests.fetch_add(1, Ordering::AcqRel);
-        Self { run, armed: true }
+    pub(super) fn new(requests: Arc<Requests>) -> Self {
+        requests.count.fetch_add(1, Ordering::AcqRel);
+        Self { requests, armed: true }
     }
 
     pub(super) fn disarm(mut self) {
@@ -269,9 +280,9 @@ impl GoneGuard {
 
 impl Drop for GoneGuard {
     fn drop(&mut self) {
-        let last = self.run.requests.fetch_sub(1, Ordering::AcqRel) == 1;
+        let last = self.requests.count.fetch_sub(1, Ordering::AcqRel) == 1;
         if last && self.armed {
-            self.run.gone.notify_one();
+            self.requests.gone.notify_one();
         }
     }
 }

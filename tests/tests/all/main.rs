@@ -15,6 +15,8 @@ mod inline;
 mod input;
 mod library;
 mod limits;
+mod mrtr;
 mod promote;
+mod prompts;
 mod reload;
 mod restart;

@@ -145,6 +145,12 @@ impl Driver {
         let run = self.run.clone();
         let call = run.work.policy();
         let expires = Instant::now() + call.input_deadline.duration();
+        // The seat first: whoever sees the committed questions finds it.
+        let seat = match self.seat.take() {
+            Some(seat) => seat,
+            None => self.runs.rounds.enter(self.run.requests.clone(), self.held.as_ref().map(|held| held.id)),
+        };
+        self.seat = Some(seat);
         let mut until = Some(expires);
         if let Some(held) = &self.held {
             // Then the row has the deadline, and whoever looks after tasks tells when it has passed.
@@ -153,11 +159,9 @@ impl Driver {
                 return Err((reply, fault));
             }
         }
-        let seat = match self.seat.take() {
-            Some(seat) => seat,
-            None => self.runs.rounds.enter(self.run.clone(), self.held.as_ref().map(|held| held.id)),
+        let Some(seat) = &mut self.seat else {
+            return Err((reply, Fault::internal("host_failure", "The run lost its place.")));
         };
-        let seat = self.seat.insert(seat);
         seat.ledger.put(slots.iter().filter(|slot| slot.answer.is_none()).map(|slot| slot.key.clone()));
         let place = seat.wait(&self.run.work.plugin.name, right);
         self.open = Some(Open::new(reply, slots, Way::Retry { place, until, expires }, None));

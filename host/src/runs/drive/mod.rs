@@ -173,7 +173,7 @@ impl Driver {
                 Event::Retried(retry),
             () = async { match &evict { Some(e) => e.notified().await, None => std::future::pending().await } } =>
                 Event::Evicted,
-            () = run.gone.notified(), if unowned => Event::Gone,
+            () = run.requests.gone(), if unowned => Event::Gone,
             () = run.progressed.notified(), if self.revealed => Event::Progressed,
             () = tokio::time::sleep_until(timer) => Event::Timer,
             () = runs.drain.cancelled(), if waiting => Event::HostStops,
@@ -278,7 +278,7 @@ impl Driver {
     fn left(&mut self) -> Option<Outcome> {
         let first = self.seat.as_ref().is_none_or(|seat| seat.ledger.is_first());
         let between = self.open.as_ref().is_some_and(Open::awaits_retry) && !first;
-        if self.run.has_requests() || between { None } else { self.cancel() }
+        if self.run.requests.any() || between { None } else { self.cancel() }
     }
 
     /// Cooperative first: the guest sees it, and has its grace period.

@@ -23,7 +23,7 @@ pub(super) use self::{
 use super::{
     Answer, Client, Outlet,
     admission::{Slots, Waiting},
-    run::Run,
+    run::Requests,
 };
 use crate::{base::TaskId, config::HostLimits, plugins::Plugin};
 
@@ -43,7 +43,7 @@ pub(super) struct Retry {
 /// Where a run is found.
 pub(super) enum Found {
     /// Its driver takes retries.
-    Live(Arc<Run>, mpsc::Sender<Retry>),
+    Live(Arc<Requests>, mpsc::Sender<Retry>),
     /// It has ended: its rounds, and its answer.
     Ended(Box<(Ledger, Answer)>),
 }
@@ -73,7 +73,7 @@ struct Inner {
 }
 
 enum Entry {
-    Live(Arc<Run>, mpsc::Sender<Retry>),
+    Live(Arc<Requests>, mpsc::Sender<Retry>),
     Ended(Box<(Ledger, Answer)>),
 }
 
@@ -106,11 +106,11 @@ impl Rounds {
     }
 
     /// A place for a run that asks its first question. `task` is its row, where it has one.
-    pub(super) fn enter(self: &Arc<Self>, run: Arc<Run>, task: Option<TaskId>) -> Seat {
+    pub(super) fn enter(self: &Arc<Self>, requests: Arc<Requests>, task: Option<TaskId>) -> Seat {
         let id = Uuid::new_v4();
         let (sender, retries) = mpsc::channel(RETRIES);
         let mut inner = self.lock();
-        inner.runs.insert(id, Entry::Live(run, sender));
+        inner.runs.insert(id, Entry::Live(requests, sender));
         if let Some(task) = task {
             inner.tasks.insert(task, id);
         }
@@ -124,16 +124,16 @@ impl Rounds {
         let mut inner = self.lock();
         inner.forget(Instant::now(), self.most_kept, self.most_kept_bytes);
         match inner.runs.get(&id)? {
-            Entry::Live(run, sender) => Some(Found::Live(run.clone(), sender.clone())),
+            Entry::Live(requests, sender) => Some(Found::Live(requests.clone(), sender.clone())),
             Entry::Ended(end) => Some(Found::Ended(end.clone())),
         }
     }
 
     /// The run of a keyed call, while it lives here and has asked this way.
-    pub(super) fn of_task(&self, task: TaskId) -> Option<(Arc<Run>, mpsc::Sender<Retry>)> {
+    pub(super) fn of_task(&self, task: TaskId) -> Option<(Arc<Requests>, mpsc::Sender<Retry>)> {
         let inner = self.lock();
         match inner.runs.get(inner.tasks.get(&task)?)? {
-            Entry::Live(run, sender) => Some((run.clone(), sender.clone())),
+            Entry::Live(requests, sender) => Some((requests.clone(), sender.clone())),
             Entry::Ended(_) => None,
         }
     }
@@ -260,3 +260,6 @@ impl Drop for Place {
         drop(waiter);
     }
 }
+
+#[cfg(test)]
+mod tests;

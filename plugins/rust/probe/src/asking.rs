@@ -44,6 +44,9 @@ pub(crate) struct Ask {
     /// Sleep this long before the first round, in milliseconds.
     #[serde(default)]
     before_ms: u64,
+    /// Sleep this long after each round, in milliseconds.
+    #[serde(default)]
+    after_ms: u64,
     /// End with `unsupported` where a question is, instead of saying so.
     #[serde(default)]
     insist: bool,
@@ -73,7 +76,10 @@ pub(crate) fn ask(args: Ask, call: &Call) -> Result<String> {
     let mut error = Value::Null;
     for _ in 0..args.rounds {
         match call.ask_raw(&requests) {
-            Ok(round) => answers.extend(round.into_iter().map(shown)),
+            Ok(round) => {
+                answers.extend(round.into_iter().map(shown));
+                std::thread::sleep(std::time::Duration::from_millis(args.after_ms));
+            }
             Err(e) if args.insist => return Err(e.into()),
             Err(layby_plugin::AskError::Cancelled) => return Err(Error::Cancelled),
             Err(e) => {
