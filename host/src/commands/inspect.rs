@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use serde_json::{Value, json};
@@ -17,10 +16,9 @@ use super::{
 };
 use crate::{
     base::{Digest, neutral_line},
-    capabilities::{Abort, Granted, Linked, Nobody, Setup, list, wit_types},
-    config::{CatalogConfig, HostLimits, Limits},
+    config::{CatalogConfig, Config},
     engine::Engine,
-    plugins::Validator,
+    plugins::{Looked, Stop, look},
 };
 
 /// Options of `layby inspect`.
@@ -40,8 +38,14 @@ struct Anatomy {
     producers: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Why the host would refuse it: code, reason.
-type Refused = (&'static str, String);
+/// All that is printed of a file.
+struct Report<'a> {
+    file: &'a Path,
+    digest: Digest,
+    size: usize,
+    anatomy: Anatomy,
+    looked: Looked,
+}
 
 /// The bytes of a regular file that a host would read at all.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
@@ -56,29 +60,31 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|e| format!("cannot be read: {e}"))
 }
 
-/// Prints what the file is and serves.
+/// Prints what the file is and serves, and what a host with built-in defaults and no policy for it refuses.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or something failed that says nothing about it.
 pub(crate) fn run(args: &Args, out: Out) -> Result<Exit, Failure> {
     let bytes = read(&args.file)
         .map_err(|e| Failure::refused("file_unreadable", format!("{}: {e}", args.file.display())))?;
     let digest = Digest::of(&bytes);
-    let (anatomy, tools) = match anatomy(&bytes) {
-        Ok(anatomy) => (anatomy, block_on(async { Ok(tools(digest, &bytes).await) })?),
-        Err(e) => (Anatomy::default(), Err(("plugin_not_a_component", format!("not WebAssembly: {e}")))),
-    };
-    let refusals = match &tools {
-        Ok(tools) => tools.iter().flat_map(problems).collect(),
-        Err(refused) => vec![refused.clone()],
-    };
-    let tools = tools.unwrap_or_default();
+    let looked = block_on(async {
+        let engine = Engine::open(None, 1)?;
+        match look(&engine, digest, &bytes, &Config::default()).await {
+            Ok(looked) => Ok(looked),
+            Err(Stop::Refused(problem)) => Ok(Looked { problem: Some(problem), ..Looked::default() }),
+            Err(Stop::Failed(reason)) => Err(anyhow::anyhow!(reason).into()),
+        }
+    })?;
+    // What is no WebAssembly has no anatomy, and has been refused for it.
+    let anatomy = anatomy(&bytes).unwrap_or_default();
+    let report = Report { file: &args.file, digest, size: bytes.len(), anatomy, looked };
     if out.json {
-        out.json(&to_json(&args.file, digest, bytes.len(), &anatomy, &tools, &refusals))?;
+        out.json(&report.to_json())?;
     } else {
-        out.text(&text(&args.file, digest, bytes.len(), &anatomy, &tools, &refusals))?;
+        out.text(&report.text())?;
     }
-    Ok(if refusals.is_empty() { Exit::Ok } else { Exit::Refused })
+    Ok(if report.looked.problem.is_none() { Exit::Ok } else { Exit::Refused })
 }
 
 fn anatomy(bytes: &[u8]) -> wasmparser::Result<Anatomy> {
@@ -119,57 +125,6 @@ fn anatomy(bytes: &[u8]) -> wasmparser::Result<Anatomy> {
         }
     }
     Ok(found)
-}
-
-/// Lists the tools as a host would: no grants, an inert caller, a small budget.
-async fn tools(digest: Digest, bytes: &[u8]) -> Result<Vec<wit_types::Tool>, Refused> {
-    let fail = |code: &'static str| move |e: anyhow::Error| (code, format!("{e:#}"));
-    let engine = Engine::open(None, 1).map_err(fail("engine_failed"))?;
-    let component = engine.component(digest, bytes).map_err(fail("plugin_not_a_component"))?;
-    let linked = Linked::new(&engine).map_err(fail("engine_failed"))?;
-    let prepared = linked.prepare(&component).map_err(fail("plugin_wrong_world"))?;
-    let setup = Setup {
-        limits: Limits::default(),
-        grants: Arc::new(Granted::default()),
-        caller: Arc::new(Nobody(|message: &str| tracing::info!("the plugin says: {message}"))),
-        seed: [0; 32],
-        fuel_slice: HostLimits::default().fuel_slice,
-        meter: Arc::default(),
-    };
-    let listed = list(&prepared, setup).await.map(|listing| listing.tools);
-    listed.map_err(|abort| ("plugin_list_tools_failed", reason(&abort)))
-}
-
-fn reason(abort: &Abort) -> String {
-    match abort {
-        Abort::Limit { name, value, advice } => format!("it hit the limit {name} = {value}: {advice}"),
-        Abort::Trap(text) | Abort::Host(text) => text.clone(),
-    }
-}
-
-/// What the host refuses in one tool.
-fn problems(tool: &wit_types::Tool) -> Vec<Refused> {
-    let mut problems = Vec::new();
-    let fits = (1..=128).contains(&tool.name.len())
-        && tool.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
-    if !fits {
-        let text =
-            format!("the tool name {:?} is not 1 to 128 of A-Z a-z 0-9 _ - .", neutral_line(&tool.name));
-        problems.push(("plugin_bad_tool_name", text));
-    }
-    let schemas = [("input", Some(&tool.input_schema)), ("output", tool.output_schema.as_ref())];
-    for (which, schema) in schemas.into_iter().filter_map(|(which, s)| Some((which, s?))) {
-        let checked = serde_json::from_str(schema)
-            .map_err(|e| format!("it is not JSON: {e}"))
-            .and_then(|schema: Value| Validator::new(&schema).map(|_| ()));
-        if let Err(why) = checked {
-            problems.push((
-                "plugin_bad_schema",
-                format!("the {which} schema of {:?}: {why}", neutral_line(&tool.name)),
-            ));
-        }
-    }
-    problems
 }
 
 /// What an import lets a guest do, and the grant that makes it work. Imports alone grant nothing.
@@ -215,78 +170,148 @@ fn kind(anatomy: &Anatomy) -> &'static str {
     if anatomy.component { "component" } else { "not a component" }
 }
 
-fn schema_json(text: &str) -> Value {
+/// JSON that a plugin wrote, or its text where it is none.
+fn own_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-fn to_json(
-    file: &Path,
-    digest: Digest,
-    size: usize,
-    anatomy: &Anatomy,
-    tools: &[wit_types::Tool],
-    refusals: &[Refused],
-) -> Value {
-    let imports = anatomy.imports.iter().map(|i| json!({"name": i, "grant": grant_hint(i)}));
-    let tools = tools.iter().map(|t| {
-        json!({
-            "name": t.name, "title": t.title, "description": t.description,
-            "inputSchema": schema_json(&t.input_schema),
-            "outputSchema": t.output_schema.as_deref().map(schema_json),
-            "annotations": {
-                "readOnlyHint": t.annotations.read_only, "destructiveHint": t.annotations.destructive,
-                "idempotentHint": t.annotations.idempotent, "openWorldHint": t.annotations.open_world,
-            },
-        })
-    });
-    json!({
-        "file": file.display().to_string(), "digest": digest.to_string(), "size": size, "kind": kind(anatomy),
-        "language": language(anatomy), "producers": anatomy.producers, "imports": imports.collect::<Vec<_>>(), "exports": anatomy.exports,
-        "tools": tools.collect::<Vec<_>>(),
-        "refusals": refusals.iter().map(|(code, reason)| json!({"code": code, "reason": reason})).collect::<Vec<_>>(),
-    })
-}
+impl Report<'_> {
+    /// Names of the interfaces that it serves, `tools` first.
+    fn interfaces(&self) -> Vec<&'static str> {
+        let exports = self.looked.exports;
+        let optional = [
+            (exports.prompts, "prompts"),
+            (exports.resources, "resources"),
+            (exports.completions, "completions"),
+        ];
+        // Without tools it is linked to nothing, and lists nothing.
+        let tools = self.anatomy.exports.iter().any(|name| name.starts_with("layby:plugin/tools@"));
+        let optional = optional.into_iter().filter_map(|(has, name)| has.then_some(name));
+        tools.then_some("tools").into_iter().chain(optional).collect()
+    }
 
-fn text(
-    file: &Path,
-    digest: Digest,
-    size: usize,
-    anatomy: &Anatomy,
-    tools: &[wit_types::Tool],
-    refusals: &[Refused],
-) -> String {
-    let list = |values: Option<&BTreeSet<String>>| {
-        values.map_or_else(|| "unknown".to_owned(), |v| v.iter().cloned().collect::<Vec<_>>().join(", "))
-    };
-    let mut text = format!(
-        "file      {}\nsha256    {digest}\nsize      {}\nkind      {}\nlanguage  {}\nmade by   {}\n",
-        neutral_line(&file.display().to_string()),
-        show::size(size as u64),
-        kind(anatomy),
-        neutral_line(&language(anatomy)),
-        neutral_line(&list(anatomy.producers.get("processed-by"))),
-    );
-    text.push_str("\nimports\n");
-    for import in &anatomy.imports {
-        let hint = grant_hint(import).map_or_else(String::new, |h| format!("  ({h})"));
-        text.push_str(&format!("  {}{hint}\n", neutral_line(import)));
+    fn to_json(&self) -> Value {
+        let Self { anatomy, looked, .. } = self;
+        let imports = anatomy.imports.iter().map(|i| json!({"name": i, "grant": grant_hint(i)}));
+        let refusals =
+            looked.problem.iter().map(|p| json!({"code": p.code, "reason": p.reason, "advice": p.advice}));
+        let mut json = json!({
+            "file": self.file.display().to_string(), "digest": self.digest.to_string(), "size": self.size,
+            "kind": kind(anatomy), "language": language(anatomy), "producers": anatomy.producers,
+            "imports": imports.collect::<Vec<_>>(), "exports": anatomy.exports, "interfaces": self.interfaces(),
+            "refusals": refusals.collect::<Vec<_>>(),
+        });
+        for (list, items) in self.lists_json() {
+            json[list] = items.into();
+        }
+        json
     }
-    text.push_str("exports\n");
-    for export in &anatomy.exports {
-        text.push_str(&format!("  {}\n", neutral_line(export)));
+
+    fn lists_json(&self) -> [(&'static str, Vec<Value>); 4] {
+        let listing = &self.looked.listing;
+        let extra = |extra: &Option<String>| extra.as_deref().map(own_json);
+        let tools = listing.tools.iter().map(|t| {
+            json!({
+                "name": t.name, "title": t.title, "description": t.description,
+                "inputSchema": own_json(&t.input_schema),
+                "outputSchema": t.output_schema.as_deref().map(own_json),
+                "annotations": {
+                    "readOnlyHint": t.annotations.read_only, "destructiveHint": t.annotations.destructive,
+                    "idempotentHint": t.annotations.idempotent, "openWorldHint": t.annotations.open_world,
+                },
+                "extra": extra(&t.extra),
+            })
+        });
+        let prompts = listing.prompts.iter().map(|p| {
+            let arguments = p.arguments.iter().map(|a| {
+                json!({"name": a.name, "title": a.title, "description": a.description, "required": a.required})
+            });
+            json!({
+                "name": p.name, "title": p.title, "description": p.description,
+                "arguments": arguments.collect::<Vec<_>>(), "extra": extra(&p.extra),
+            })
+        });
+        let resources = listing.resources.iter().map(|r| {
+            json!({
+                "uri": r.uri, "name": r.name, "title": r.title, "description": r.description,
+                "mimeType": r.mime_type, "size": r.size, "extra": extra(&r.extra),
+            })
+        });
+        let templates = listing.templates.iter().map(|t| {
+            json!({
+                "uriTemplate": t.uri_template, "name": t.name, "title": t.title, "description": t.description,
+                "mimeType": t.mime_type, "extra": extra(&t.extra),
+            })
+        });
+        [
+            ("tools", tools.collect()),
+            ("prompts", prompts.collect()),
+            ("resources", resources.collect()),
+            ("templates", templates.collect()),
+        ]
     }
-    for tool in tools {
-        text.push_str(&format!("\ntool {}\n", neutral_line(&tool.name)));
-        text.push_str(&format!("  {}\n", neutral_line(&tool.description)));
-        text.push_str(&format!("  arguments {}\n", neutral_line(&tool.input_schema)));
-        if let Some(schema) = &tool.output_schema {
-            text.push_str(&format!("  result    {}\n", neutral_line(schema)));
+
+    fn text(&self) -> String {
+        let Self { anatomy, looked, .. } = self;
+        let list = |values: Option<&BTreeSet<String>>| {
+            values.map_or_else(|| "unknown".to_owned(), |v| v.iter().cloned().collect::<Vec<_>>().join(", "))
+        };
+        let mut text = format!(
+            "file      {}\nsha256    {}\nsize      {}\nkind      {}\nlanguage  {}\nmade by   {}\nserves    {}\n",
+            neutral_line(&self.file.display().to_string()),
+            self.digest,
+            show::size(self.size as u64),
+            kind(anatomy),
+            neutral_line(&language(anatomy)),
+            neutral_line(&list(anatomy.producers.get("processed-by"))),
+            self.interfaces().join(", "),
+        );
+        text.push_str("\nimports\n");
+        for import in &anatomy.imports {
+            let hint = grant_hint(import).map_or_else(String::new, |h| format!("  ({h})"));
+            text.push_str(&format!("  {}{hint}\n", neutral_line(import)));
+        }
+        text.push_str("exports\n");
+        for export in &anatomy.exports {
+            text.push_str(&format!("  {}\n", neutral_line(export)));
+        }
+        self.lists_text(&mut text);
+        if let Some(p) = &looked.problem {
+            let reason = neutral_line(&p.reason);
+            text.push_str(&format!("\na host refuses it: {reason} ({})\n  {}\n", p.code, p.advice));
+        }
+        text
+    }
+
+    fn lists_text(&self, text: &mut String) {
+        let listing = &self.looked.listing;
+        let mut line = |start: &str, words: &str| text.push_str(&format!("{start}{}\n", neutral_line(words)));
+        for tool in &listing.tools {
+            line("\ntool ", &tool.name);
+            line("  ", &tool.description);
+            line("  arguments ", &tool.input_schema);
+            if let Some(schema) = &tool.output_schema {
+                line("  result    ", schema);
+            }
+        }
+        for prompt in &listing.prompts {
+            line("\nprompt ", &prompt.name);
+            if let Some(description) = &prompt.description {
+                line("  ", description);
+            }
+            for argument in &prompt.arguments {
+                let need = if argument.required { "required" } else { "optional" };
+                line("  argument ", &format!("{} ({need})", argument.name));
+            }
+        }
+        let resources = listing.resources.iter().map(|r| ("\nresource ", &r.uri, &r.name, &r.description));
+        let templates =
+            listing.templates.iter().map(|t| ("\ntemplate ", &t.uri_template, &t.name, &t.description));
+        for (kind, uri, name, description) in resources.chain(templates) {
+            line(kind, uri);
+            line("  ", description.as_ref().map_or(name, |d| d));
         }
     }
-    for (code, reason) in refusals {
-        text.push_str(&format!("\na host refuses it: {} ({code})\n", neutral_line(reason)));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -73,6 +73,9 @@ fn to_json(row: &PluginRow) -> Value {
         "digest": serving(row).map(|d| d.to_string()),
         "withoutGrants": row.without_grants,
         "tools": row.tools,
+        "prompts": row.prompts,
+        "resources": row.resources,
+        "templates": row.templates,
         "adoptedAt": serving(row).map(|_| row.adopted_at.rfc3339()),
         "refusal": refusal(row).map(|r| json!({
             "code": r.code, "reason": r.reason, "advice": r.advice, "digest": r.digest, "at": r.at.rfc3339(),
@@ -85,10 +88,14 @@ fn text(rows: &[PluginRow]) -> String {
         .iter()
         .map(|row| {
             let digest = serving(row).map_or_else(|| "-".to_owned(), |d| d.short());
-            vec![row.name.clone(), state(row).to_owned(), digest, row.tools.join(", ")]
+            let [prompts, resources, templates] =
+                [&row.prompts, &row.resources, &row.templates].map(|names| names.len().to_string());
+            let tools = row.tools.join(", ");
+            vec![row.name.clone(), state(row).to_owned(), digest, prompts, resources, templates, tools]
         })
         .collect();
-    let mut text = table(&["PLUGIN", "STATE", "DIGEST", "TOOLS"], &cells);
+    let heads = ["PLUGIN", "STATE", "DIGEST", "PROMPTS", "RESOURCES", "TEMPLATES", "TOOLS"];
+    let mut text = table(&heads, &cells);
     for row in rows {
         let name = neutral_line(&row.name);
         if let Some(r) = refusal(row) {

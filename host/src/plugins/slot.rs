@@ -234,17 +234,19 @@ pub(super) fn same(a: &Catalog, b: &Catalog) -> bool {
         && same_map(&a.templates, &b.templates)
 }
 
+/// True where a client sees another list.
+fn differs<T, L: PartialEq>(
+    a: &BTreeMap<String, Arc<T>>,
+    b: &BTreeMap<String, Arc<T>>,
+    listed: impl Fn(&T) -> &L,
+) -> bool {
+    a.len() != b.len()
+        || a.values().zip(b.values()).any(|(x, y)| !Arc::ptr_eq(x, y) && listed(x) != listed(y))
+}
+
 /// The revisions of `new`, which follows `old`: grown where a client sees another list, or where a
 /// plugin `said` so.
 pub(super) fn revisions(old: &Catalog, new: &Catalog, said: Lists) -> Revisions {
-    fn differs<T, L: PartialEq>(
-        a: &BTreeMap<String, Arc<T>>,
-        b: &BTreeMap<String, Arc<T>>,
-        listed: impl Fn(&T) -> &L,
-    ) -> bool {
-        a.len() != b.len()
-            || a.values().zip(b.values()).any(|(x, y)| !Arc::ptr_eq(x, y) && listed(x) != listed(y))
-    }
     let tools = said.tools || differs(&old.tools, &new.tools, |t| &t.listed);
     let prompts = said.prompts || differs(&old.prompts, &new.prompts, |p| &p.listed);
     let resources = said.resources
@@ -313,6 +315,27 @@ mod tests {
         assert_eq!(permits.available_permits(), 1);
         gate.resize(3);
         assert_eq!(permits.available_permits(), 3);
+    }
+
+    #[test]
+    fn a_list_differs_where_a_client_sees_it() {
+        let list = |items: &[(&str, i32)]| -> BTreeMap<String, Arc<i32>> {
+            items.iter().map(|(name, item)| ((*name).to_owned(), Arc::new(*item))).collect()
+        };
+        let old = list(&[("a", 1), ("b", 2)]);
+        assert!(!differs(&old, &old.clone(), |i| i));
+        assert!(!differs(&old, &list(&[("a", 1), ("b", 2)]), |i| i), "made anew, and equal");
+        assert!(
+            differs(&old, &list(&[("a", 1)]), |i| i) && differs(&old, &list(&[("a", 1), ("b", 3)]), |i| i)
+        );
+    }
+
+    #[test]
+    fn what_was_said_grows_its_own_revision() {
+        let (old, new) = (Catalog::default(), Catalog::default());
+        let said = Lists { prompts: true, ..Lists::default() };
+        assert_eq!(revisions(&old, &new, said), Revisions { prompts: 1, ..Revisions::default() });
+        assert_eq!(revisions(&old, &new, Lists::default()), old.revisions);
     }
 
     proptest! {

@@ -29,7 +29,6 @@ pub struct UriTemplate {
     /// What stands before the first expression: most URIs of other templates end here.
     start: String,
     pattern: Regex,
-    variables: Vec<String>,
 }
 
 impl UriTemplate {
@@ -46,7 +45,6 @@ impl UriTemplate {
             return Err(format!("it has {} bytes, more than {most}", text.len()));
         }
         let mut pattern = String::from(r"\A");
-        let mut variables = Vec::new();
         let mut expressions = 0;
         let mut start = None;
         let (mut rest, mut at) = (text, 0);
@@ -61,7 +59,6 @@ impl UriTemplate {
                 start.get_or_insert(&text[..at]);
                 let expression = Expression::parse(&rest[1..end]).map_err(|e| format!("at {at}: {e}"))?;
                 expression.write(&mut pattern);
-                variables.extend(expression.variables.iter().map(|v| v.name.to_owned()));
                 end + 1
             } else {
                 literal(first, rest, &mut pattern).map_err(|e| format!("at {at}: {e}"))?
@@ -79,7 +76,7 @@ impl UriTemplate {
         // Escapes, and characters that may be escaped, are written in several ways.
         let start = start.unwrap_or(text);
         let start = start.split(|c: char| c == '%' || !c.is_ascii()).next().unwrap_or_default().to_owned();
-        Ok(Self { start, pattern, variables })
+        Ok(Self { start, pattern })
     }
 
     /// True where this template could have been expanded to `uri`. At most [`CatalogConfig::URI`] bytes fit,
@@ -89,11 +86,6 @@ impl UriTemplate {
             && uri.starts_with(&self.start)
             && !uri.contains(|c: char| c.is_whitespace() || c.is_control())
             && self.pattern.is_match(uri)
-    }
-
-    /// Names of its variables, in order; one that stands twice is there twice.
-    pub fn variables(&self) -> &[String] {
-        &self.variables
     }
 }
 

@@ -49,7 +49,7 @@ fn every_operator_takes_its_own() {
     }
     let long = format!("t://{}", "a".repeat(CatalogConfig::URI));
     assert!(!fits("t://{a}", &long));
-    assert_eq!(UriTemplate::parse("t://{a,b.c}{?d*,e%20:3}").unwrap().variables(), ["a", "b.c", "d", "e%20"]);
+    assert!(fits("t://{a,b.c}{?d*,e%20:3}", "t://1?x=y"));
 }
 
 #[test]
