@@ -3,6 +3,7 @@
 
 mod bridge;
 mod cancel;
+mod catalog;
 mod clients;
 mod commands;
 mod docs;
