@@ -1,38 +1,15 @@
-//! Real clients from their registries: npm's official tasks client.
+//! npm's official tasks client, `@modelcontextprotocol/ext-tasks` over `@modelcontextprotocol/client`.
 
-use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio};
+use std::{collections::BTreeSet, fs};
 
-use layby_tests::{Host, Setup, command::Done, text};
+use layby_tests::{Host, Setup, text};
 use serde_json::{Value, json};
+
+use super::{Program, event, fixtures};
 
 /// Runs `tests/clients/tasks.mjs` with a plan; the events that it printed.
 async fn drive(host: &Host, plan: Value) -> Vec<Value> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("clients");
-    let advice = "run `cargo xtask test`, which installs Node and the clients";
-    assert!(folder.join("node_modules").exists(), "the clients are not installed: {advice}");
-    let node = std::env::var_os("LAYBY_TESTS_NODE").unwrap_or_else(|| "node".into());
-    let mut command = tokio::process::Command::new(node);
-    command
-        .arg(folder.join("tasks.mjs"))
-        .args([host.url(), &plan.to_string()])
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let output = tokio::time::timeout(std::time::Duration::from_secs(90), command.output()).await;
-    let done: Done =
-        output.expect("the client ends").unwrap_or_else(|e| panic!("no Node ({e}): {advice}")).into();
-    assert_eq!(done.code, Some(0), "{done:?}");
-    done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn event<'e>(events: &'e [Value], kind: &str) -> &'e Value {
-    events.iter().find(|e| e["event"] == kind).unwrap_or_else(|| panic!("no {kind} in {events:#?}"))
-}
-
-async fn fixtures() -> Host {
-    let policy = fs::read_to_string(
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../plugins/rust/conformance/conformance.toml"),
-    );
-    Setup::new().plugin("conformance", &policy.unwrap()).start().await
+    Program::Npm("tasks.mjs").drive(host.url(), &plan).await
 }
 
 #[tokio::test]
