@@ -223,7 +223,8 @@ async fn past_its_ttl_a_task_is_told_from_one_that_never_was() {
 /// Only `tools/call` becomes a task, whatever the client declares.
 #[tokio::test]
 async fn no_other_method_gives_a_handle() {
-    let host = Setup::new().plugin("conformance", "[call]\ndeadline = \"1ms\"").start().await;
+    let policy = "[call]\ndeadline = \"1ms\"\n[grants]\nask = [\"form\"]";
+    let host = Setup::new().plugin("conformance", policy).start().await;
     let client = host.client();
     for (method, params) in [
         ("server/discover", json!({})),
@@ -241,7 +242,10 @@ async fn no_other_method_gives_a_handle() {
         ),
     ] {
         let reply = client.request(method, params).await;
-        assert_ne!(reply.message["result"]["resultType"], "task", "{method}: {}", reply.message);
+        assert_eq!(reply.result()["resultType"], "complete", "{method}: {}", reply.message);
     }
+    // A prompt that asks is asked again with the answer, and waits as no task.
+    let asks = client.request("prompts/get", json!({ "name": "test_input_required_result_prompt" })).await;
+    assert_eq!(asks.result()["resultType"], "input_required", "{}", asks.message);
     assert_eq!(host.tasks().await, Vec::<Value>::new());
 }
