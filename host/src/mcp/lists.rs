@@ -9,14 +9,11 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use rmcp::model::{
     CacheScope, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, Tool as WireTool,
+    PaginatedRequestParams,
 };
 
 use super::Handler;
-use crate::{
-    base::Fault,
-    plugins::{Catalog, Tool},
-};
+use crate::{base::Fault, plugins::Catalog};
 
 /// How long a list may be kept: 5 s, since plugins come and go without a restart. Nobody is authenticated
 /// yet, so everybody sees the same.
@@ -52,7 +49,7 @@ macro_rules! result {
 impl Handler {
     /// `tools/list`.
     pub(super) fn tools(&self, request: Option<PaginatedRequestParams>) -> Result<ListToolsResult, Fault> {
-        let page = self.page(Kind::Tools, request, |c| &c.tools, shown)?;
+        let page = self.page(Kind::Tools, request, |c| &c.tools, |tool| tool.listed.clone())?;
         Ok(result!(ListToolsResult, page))
     }
 
@@ -96,11 +93,6 @@ impl Handler {
         let catalog = self.plugins.catalog();
         Ok(page(kind, list(&catalog), after.as_deref(), self.page_size, |item| show(item)))
     }
-}
-
-/// A tool as this host shows it.
-fn shown(tool: &Tool) -> WireTool {
-    tool.listed.clone()
 }
 
 /// At most `size` items after the name `after`, which may have gone: so a walk stays right while

@@ -152,6 +152,8 @@ impl Watcher {
     /// The component is gone: the plugin, its grants and its names go with it.
     pub(super) async fn remove(&mut self, name: &str, policy_stays: bool) {
         let Some(slot) = self.slots.remove(name) else { return };
+        // What it said is not news of one that comes later under its name.
+        self.relists.take(name);
         tracing::info!(plugin = %name, "removed");
         self.forget(slot.row, policy_stays).await;
         self.retry_names();

@@ -377,3 +377,28 @@ pub(super) fn compile_jobs(catalog: &CatalogConfig) -> usize {
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn saying_the_same_again_wakes_nobody() {
+        let relists = Relists::default();
+        let (tools, prompts) =
+            (Lists { tools: true, ..Lists::default() }, Lists { prompts: true, ..Lists::default() });
+        let woken = || relists.wake.notified().now_or_never().is_some();
+        relists.ask("p", tools);
+        assert!(woken());
+        relists.ask("p", tools);
+        assert!(!woken(), "known already");
+        relists.ask("p", prompts);
+        assert!(woken() && relists.names() == ["p"]);
+        assert_eq!(relists.take("p"), tools.or(prompts));
+        assert_eq!(relists.take("p"), Lists::default());
+        relists.ask("p", tools);
+        assert!(woken(), "taken, so it is news again");
+    }
+}
