@@ -31,9 +31,12 @@ impl Runs {
             match self.rounds.find(named.run) {
                 Some(Found::Ended(ended)) => {
                     let (ledger, answer) = *ended;
-                    return match ledger.judge(round, &responses) {
-                        Verdict::Attach => answer,
-                        Verdict::Answers(_) | Verdict::Stale => Answer::Error(stale()),
+                    return match (ledger.judge(round, &responses), answer) {
+                        (Verdict::Attach, Answer::Task(_)) if !call.client.promotes() => {
+                            Answer::Error(no_tasks())
+                        }
+                        (Verdict::Attach, answer) => answer,
+                        (Verdict::Answers(_) | Verdict::Stale, _) => Answer::Error(stale()),
                     };
                 }
                 Some(Found::Live(requests, retries)) => {
@@ -82,5 +85,12 @@ pub(super) fn stale() -> Fault {
     Fault::invalid(
         "input_already_answered",
         "These questions have other answers already, which stay. Call again without requestState for a new run.",
+    )
+}
+
+/// The run has become a task, and this client cannot follow one.
+pub(super) fn no_tasks() -> Fault {
+    Fault::tasks_required(
+        "This run has become a task. Declare the io.modelcontextprotocol/tasks extension to get its handle.",
     )
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::Driver;
 use crate::{
     base::{Fault, Millis, TaskId},
-    runs::{Answer, Asks, outcome::Outcome, run::Run},
+    runs::{Answer, Asks, outcome::Outcome, retry::no_tasks, run::Run},
     store,
     tasks::NewTask,
 };
@@ -136,9 +136,7 @@ impl Driver {
 impl super::Waiter {
     fn tell(self, answer: Answer) {
         let answer = match answer {
-            Answer::Task(_) if !self.tasks => Answer::Error(Fault::tasks_required(
-                "The call has become a task. Declare the io.modelcontextprotocol/tasks extension to get its handle.",
-            )),
+            Answer::Task(_) if !self.tasks => Answer::Error(no_tasks()),
             answer => answer,
         };
         // The client may have left: the task, if there is one, is driven all the same.

@@ -14,7 +14,7 @@ use crate::{
     runs::{
         Answer,
         outcome::Outcome,
-        retry::stale,
+        retry::{no_tasks, stale},
         rounds::{Named, Retry, Verdict},
     },
     store,
@@ -160,10 +160,4 @@ impl Driver {
 fn refuse(retry: Retry, fault: Fault) {
     // A client that has left needs no answer.
     let _ = retry.reply.send(Answer::Error(fault));
-}
-
-fn no_tasks() -> Fault {
-    Fault::tasks_required(
-        "This run has become a task. Declare the io.modelcontextprotocol/tasks extension to get its handle.",
-    )
 }
