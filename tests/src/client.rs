@@ -287,7 +287,11 @@ pub async fn read(response: reqwest::Response) -> Result<Reply, reqwest::Error> 
     Ok(reply)
 }
 
-async fn receive(response: reqwest::Response) -> Result<Reply, reqwest::Error> {
+/// Reads a whole answer, JSON or stream, of whatever revision.
+///
+/// # Errors
+/// The connection's.
+pub async fn receive(response: reqwest::Response) -> Result<Reply, reqwest::Error> {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let kind = headers.get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
     if kind.starts_with("text/event-stream") {
@@ -300,7 +304,11 @@ async fn receive(response: reqwest::Response) -> Result<Reply, reqwest::Error> {
     Ok(Reply { status, headers, message, stream: Vec::new() })
 }
 
-fn messages(response: reqwest::Response) -> impl Stream<Item = Value> + Unpin + use<> {
+/// The messages of a stream, as they come.
+///
+/// # Panics
+/// If an event holds no JSON.
+pub fn messages(response: reqwest::Response) -> impl Stream<Item = Value> + Unpin + use<> {
     let state = (response.bytes_stream(), Vec::<u8>::new());
     Box::pin(futures::stream::unfold(state, |(mut bytes, mut rest)| async move {
         loop {
@@ -308,7 +316,8 @@ fn messages(response: reqwest::Response) -> impl Stream<Item = Value> + Unpin + 
                 let event: Vec<u8> = rest.drain(..end + 2).collect();
                 let text = String::from_utf8_lossy(&event);
                 let data: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("data: ")).collect();
-                if data.is_empty() {
+                // Comments, and the events without data by which older revisions give an id to come back to.
+                if data.concat().is_empty() {
                     continue;
                 }
                 let message = serde_json::from_str(&data.join("\n")).expect("an event holds JSON");

@@ -14,6 +14,7 @@ mod plugins;
 mod serve;
 mod show;
 mod stack;
+mod stdio;
 mod store;
 mod tasks;
 
@@ -57,6 +58,9 @@ enum Command {
     /// Serve the tools of a folder of plugins over MCP
     #[command(after_help = EXIT_CODES)]
     Serve(serve::Args),
+    /// Serve the same over standard input and output, to the one client that starts this process
+    #[command(after_help = EXIT_CODES)]
+    Stdio(stdio::Args),
     /// Call a tool, answer what it asks, and print its result
     #[command(after_help = EXIT_CODES)]
     Call(call::Args),
@@ -119,7 +123,7 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<Exit, Failure> {
     let Cli { global, command } = cli;
-    let default = if matches!(command, Command::Serve(_)) { "info" } else { "warn" };
+    let default = if matches!(command, Command::Serve(_) | Command::Stdio(_)) { "info" } else { "warn" };
     logging::install(global.log.as_deref(), global.verbose, default, global.color)?;
     let out = global.out();
     match command {
@@ -127,6 +131,12 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             let mut config = global.load()?;
             args.apply(&mut config);
             serve::run(config, out)?;
+            Ok(Exit::Ok)
+        }
+        Command::Stdio(args) => {
+            let mut config = global.load()?;
+            args.apply(&mut config);
+            stdio::run(config)?;
             Ok(Exit::Ok)
         }
         Command::Call(args) => call::run(args, || global.load(), out),

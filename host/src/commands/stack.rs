@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::exit::Failure;
 use crate::{
-    base::{Clock, SystemClock},
+    base::{Clock, Millis, SystemClock},
     capabilities::Linked,
     config::Config,
     engine::Engine,
@@ -18,21 +18,56 @@ use crate::{
     tasks::Tasks,
 };
 
-/// A whole host in this process.
-pub(crate) struct Stack {
-    /// The MCP endpoint, such as `http://127.0.0.1:7331/mcp`.
-    pub(crate) url: String,
+/// All rooms but a transport.
+pub(crate) struct Rooms {
+    /// What a transport serves.
+    pub(crate) handler: Arc<Handler>,
     plugins: Arc<Plugins>,
     runs: Arc<Runs>,
     tasks: Arc<Tasks>,
     store: Arc<dyn Store>,
+}
+
+impl Rooms {
+    /// Opens them. Compiled code is kept below `cache` where it is given, else below the data folder.
+    ///
+    /// # Errors
+    /// A store that cannot be used, a folder that cannot be read.
+    pub(crate) async fn open(config: &Arc<Config>, cache: Option<&Path>) -> anyhow::Result<Self> {
+        let clock = clock();
+        let store = SqliteStore::open(&config.serve.data, &config.store).await?;
+        let instances = config.host.concurrency.saturating_add(config.host.waiting);
+        let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
+        let linked = Arc::new(Linked::new(&engine)?);
+        let tasks = Tasks::open(store.clone(), clock.clone(), config).await?;
+        let plugins = Plugins::open(config.clone(), engine, linked, store.clone(), clock).await?;
+        let sealing_key = sealing_key(&*store).await?;
+        let runs = Runs::start(config, plugins.clone(), tasks.clone(), &sealing_key)?;
+        let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone(), config);
+        let handler = Arc::new(handler);
+        Ok(Self { handler, plugins, runs, tasks, store })
+    }
+
+    /// Stops, from the outside in, after the transport has; runs may go on for `within`.
+    pub(crate) async fn close(self, within: Millis) {
+        self.runs.close(within).await;
+        self.plugins.close().await;
+        self.tasks.close().await;
+        self.store.close().await;
+    }
+}
+
+/// A whole host in this process.
+pub(crate) struct Stack {
+    /// The MCP endpoint, such as `http://127.0.0.1:7331/mcp`.
+    pub(crate) url: String,
+    rooms: Rooms,
     server: Server,
-    drain: crate::base::Millis,
+    drain: Millis,
 }
 
 impl Stack {
-    /// Starts everything; when this returns, the endpoint answers. Compiled code is kept below
-    /// `cache` where it is given, else below the data folder.
+    /// Starts everything; when this returns, the endpoint answers. `cache` is as for [`Rooms::open`].
     ///
     /// # Errors
     /// An address that cannot be bound, a store that cannot be used, a folder that cannot be read.
@@ -41,35 +76,23 @@ impl Stack {
         let listener =
             bind(&config.serve).await.map_err(|e| Failure::usage("listen_refused", format!("{e:#}")))?;
         let address = listener.local_addr().context("the socket has no address")?;
-        let clock = clock();
         let config = Arc::new(config);
-        let store = SqliteStore::open(&config.serve.data, &config.store).await?;
-        let instances = config.host.concurrency.saturating_add(config.host.waiting);
-        let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
-        let linked = Arc::new(Linked::new(&engine)?);
-        let tasks = Tasks::open(store.clone(), clock.clone(), &config).await?;
-        let plugins = Plugins::open(config.clone(), engine, linked, store.clone(), clock).await?;
-        let sealing_key = sealing_key(&*store).await?;
-        let runs = Runs::start(&config, plugins.clone(), tasks.clone(), &sealing_key)?;
-        let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone(), &config);
-        let server = Server::start(App::new(handler, config.serve.clone(), address), listener);
-        let url = format!("http://{address}/mcp");
-        Ok(Self { url, plugins, runs, tasks, store, server, drain: config.serve.drain })
+        let rooms = Rooms::open(&config, cache).await?;
+        let app = App::new(rooms.handler.clone(), config.serve.clone(), address);
+        let server = Server::start(app, listener);
+        Ok(Self { url: format!("http://{address}/mcp"), rooms, server, drain: config.serve.drain })
     }
 
     /// The catalog; for waiting until every plugin is served or refused.
     pub(crate) fn plugins(&self) -> &Arc<Plugins> {
-        &self.plugins
+        &self.rooms.plugins
     }
 
     /// Drains and stops, from the outside in; returns when nothing of it runs any more.
     pub(crate) async fn stop(self) {
         let start = std::time::Instant::now();
         self.server.stop().await;
-        self.runs.close(self.drain.saturating_sub(start.elapsed().into())).await;
-        self.plugins.close().await;
-        self.tasks.close().await;
-        self.store.close().await;
+        self.rooms.close(self.drain.saturating_sub(start.elapsed().into())).await;
     }
 }
 

@@ -216,6 +216,8 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
             format!("`instructions` has {} bytes, and must have at most {most}", s.instructions.len());
         return wrong(["serve", "instructions"], reason);
     }
+    span("serve", "write-timeout", s.write_timeout, false)?;
+    span("serve", "session-idle", s.session_idle, false)?;
     span("serve", "drain", s.drain, true)?;
 
     let h = &c.host;

@@ -58,8 +58,16 @@ pub struct ServeConfig {
     pub body_timeout: Millis,
     /// Open connections at once. 4,096 fits under the usual 65,536 descriptors with room for files.
     pub max_connections: u32,
+    /// How long a client may take no byte of what is sent to it. 30 s: a phone in a tunnel.
+    pub write_timeout: Millis,
     /// Open `subscriptions/listen` streams at once.
     pub max_subscriptions: u32,
+    /// The same of one principal: half, so that one caller leaves room for others.
+    pub max_subscriptions_each: u32,
+    /// Open sessions of older clients at once. Each keeps a task and small queues: 512 are some tens of MiB.
+    pub max_sessions: u32,
+    /// How long a session may be idle. 30 m is a lunch break; a client that comes later begins a new one.
+    pub session_idle: Millis,
     /// Items of one page of a list. 1,000, so that most lists come whole: some clients read the first page only.
     pub page_size: u32,
     /// What clients may tell their model about this server, in `server/discover` and `initialize`; empty for none.
@@ -86,7 +94,11 @@ impl Default for ServeConfig {
             header_timeout: Millis::from_secs(60),
             body_timeout: Millis::from_secs(30),
             max_connections: 4096,
+            write_timeout: Millis::from_secs(30),
             max_subscriptions: 256,
+            max_subscriptions_each: 128,
+            max_sessions: 512,
+            session_idle: Millis::from_secs(30 * 60),
             page_size: 1000,
             instructions: String::new(),
             drain: Millis::from_secs(10),

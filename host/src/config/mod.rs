@@ -5,16 +5,20 @@ mod catalog;
 mod check;
 mod client;
 mod host;
+mod listen;
 mod load;
 mod policy;
+mod stdio;
 mod tasks;
 
 pub use bridge::BridgeRules;
 pub use catalog::CatalogConfig;
 pub use client::ClientLimits;
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
+pub use listen::ListenRules;
 pub use load::{ConfigError, load, load_policy, nearest};
 pub use policy::{
     CallPolicy, EarlyInput, EnvValue, FileGrant, Grants, HttpGrant, Limits, OnInputTimeout, Policy,
 };
+pub use stdio::StdioRules;
 pub use tasks::TaskRules;

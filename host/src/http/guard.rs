@@ -36,16 +36,23 @@ impl Guard {
     /// True where `Host` names this server and `Origin`, if there is one, is this server's own or allowed
     /// (MCP 2026-07-28, streamable HTTP, security).
     pub(super) fn admits(&self, headers: &HeaderMap, authority: Option<&str>) -> bool {
-        let host = match headers.get(header::HOST) {
-            Some(host) => host.to_str().ok(),
-            None => authority,
+        // Each that is there must be ours: a proxy before us may have looked at another one than we.
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok(),
+            (None, _) => authority,
+            (Some(_), Some(_)) => None,
         };
         let Some(host) = host else { return false };
-        if !self.known(host) {
+        if !self.known(host) || authority.is_some_and(|named| !self.known(named)) {
             return false;
         }
-        let Some(origin) = headers.get(header::ORIGIN) else { return true };
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = origins.next() else { return true };
         let Ok(origin) = origin.to_str() else { return false };
+        if origins.next().is_some() {
+            return false;
+        }
         if self.origins.iter().any(|o| o.eq_ignore_ascii_case(origin)) {
             return true;
         }
@@ -100,6 +107,12 @@ mod tests {
             assert_eq!(guard.admits(&headers, None), expected, "{host} {origin:?}");
         }
         assert!(!guard.admits(&HeaderMap::new(), None));
+        assert!(guard.admits(&HeaderMap::new(), Some("localhost:7331")));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("localhost:7331"));
+        assert!(!guard.admits(&headers, Some("evil.example")), "an absolute URI counts too");
+        headers.append(header::HOST, HeaderValue::from_static("localhost:7331"));
+        assert!(!guard.admits(&headers, None), "two Host headers");
     }
 
     #[test]

@@ -112,6 +112,9 @@ pub(super) fn check_params(
     Ok(())
 }
 
+/// The largest whole number that is exact as a double; annotated integers are within it.
+const SAFE: f64 = 9_007_199_254_740_991.0;
+
 /// A header's text against a primitive; integers by value (`42.0` is 42).
 fn same(header: &str, body: &Value) -> bool {
     match body {
@@ -119,7 +122,7 @@ fn same(header: &str, body: &Value) -> bool {
         Value::Bool(flag) => header == if *flag { "true" } else { "false" },
         Value::Number(number) => {
             header == number.to_string()
-                || matches!((header.parse::<f64>(), number.as_f64()), (Ok(a), Some(b)) if a.is_finite() && a == b)
+                || matches!((header.parse::<f64>(), number.as_f64()), (Ok(a), Some(b)) if a.abs() <= SAFE && a == b)
         }
         // Only primitives can be annotated; a value of another type fails the schema, not here.
         _ => true,
@@ -161,6 +164,10 @@ mod tests {
         assert!(check(&with("mcp-param-value", "true"), json!(true)));
         assert!(check(&HeaderMap::new(), Value::Null));
         assert!(check(&with("mcp-param-value", "=?base64?eA=="), json!("=?base64?eA==")));
+        assert!(check(&with("mcp-param-value", "9007199254740993"), json!(9_007_199_254_740_993_u64)));
+        assert!(!check(&with("mcp-param-value", "9007199254740992"), json!(9_007_199_254_740_993_u64)));
+        assert!(!check(&with("mcp-param-value", "True"), json!(true)), "values have their case");
+        assert!(!check(&with("mcp-param-value", "=?BASE64?eA==?="), json!("x")), "and so has the sentinel");
         assert!(!check(&with("mcp-param-value", "y"), json!("x")));
         assert!(!check(&with("mcp-param-value", "x"), Value::Null));
         assert!(!check(&HeaderMap::new(), json!("x")));

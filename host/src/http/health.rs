@@ -13,7 +13,7 @@ pub(super) fn health() -> Response<Body> {
 }
 
 pub(super) fn ready(app: &App) -> Response<Body> {
-    let catalog = app.handler.plugins().catalog();
+    let catalog = app.desk.handler().plugins().catalog();
     let count = |is: fn(&crate::plugins::Entry) -> bool| catalog.report.iter().filter(|e| is(e)).count();
     let draining = app.shutdown.is_cancelled();
     let body = json!({

@@ -1,78 +1,62 @@
-//! `subscriptions/listen`: acknowledgement, changes, and an end in order (MCP 2026-07-28, subscriptions).
+//! `subscriptions/listen` as a stream of events.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes},
+    body::Body,
     http::{Response, StatusCode},
 };
 use futures::StreamExt as _;
-use rmcp::model::{RequestId, SubscriptionFilter};
-use serde_json::{Value, json};
+use rmcp::model::RequestId;
+use tokio::time::Instant;
 
 use super::{App, front::KEEP_ALIVE, reply};
-use crate::base::Fault;
+use crate::{
+    base::Principal,
+    mcp::{
+        error_data,
+        listen::{Filter, Subscription},
+    },
+};
 
-const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-
-fn notification(id: &RequestId, method: &str, mut params: Value) -> Bytes {
-    params["_meta"] = json!({SUBSCRIPTION_ID: id});
-    reply::event(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().as_bytes())
+/// Opens a stream; what cannot be opened is the error side.
+pub(super) async fn open(
+    app: Arc<App>,
+    id: RequestId,
+    principal: Principal,
+    filter: Filter,
+    with_tasks: bool,
+) -> Result<Response<Body>, Box<Response<Body>>> {
+    let (handler, stop) = (app.desk.handler(), app.shutdown.clone());
+    let opened =
+        Subscription::open(handler, &app.places, id.clone(), principal, filter, with_tasks, stop).await;
+    let subscription = opened.map_err(|fault| {
+        Box::new(if fault.code == "too_many_subscriptions" {
+            reply::refuse(StatusCode::TOO_MANY_REQUESTS, Some(&id), fault)
+        } else {
+            reply::json::<()>(&id, &Err(error_data(fault)))
+        })
+    })?;
+    let patience = app.config.write_timeout.duration() / 2;
+    Ok(reply::stream(events(subscription, patience).map(Ok)))
 }
 
-/// Opens a stream for the kinds of change that this server has.
-pub(super) fn open(app: Arc<App>, id: RequestId, wanted: &SubscriptionFilter) -> Response<Body> {
-    let Ok(place) = app.subscriptions.clone().try_acquire_owned() else {
-        let fault = Fault::internal(
-            "too_many_subscriptions",
-            format!(
-                "{} subscriptions are open (serve.max-subscriptions). Close one, or try later.",
-                app.config.max_subscriptions
-            ),
-        );
-        return reply::refuse(StatusCode::TOO_MANY_REQUESTS, Some(&id), fault);
-    };
-    let tools = wanted.tools_list_changed == Some(true);
-    // Subscribed before the acknowledgement leaves: no change falls between the two.
-    let mut changes = app.handler.plugins().watch();
-    let seen = changes.borrow_and_update().revisions.tools;
-    let agreed = if tools { json!({"toolsListChanged": true}) } else { json!({}) };
-    let opening =
-        notification(&id, "notifications/subscriptions/acknowledged", json!({"notifications": agreed}));
-    let state = (changes, seen, true);
-    let rest = futures::stream::unfold(state, move |(mut changes, mut seen, open)| {
-        let (app, id) = (app.clone(), id.clone());
-        // The stream owns its place among the subscriptions.
-        let _place = &place;
-        async move {
-            if !open {
-                return None;
-            }
-            loop {
-                tokio::select! {
-                    biased;
-                    () = app.shutdown.cancelled() => {
-                        let result = json!({"resultType": "complete", "_meta": {SUBSCRIPTION_ID: &id}});
-                        let last = json!({"jsonrpc": "2.0", "id": &id, "result": result});
-                        return Some((Ok(reply::event(last.to_string().as_bytes())), (changes, seen, false)));
-                    }
-                    changed = changes.changed(), if tools => {
-                        if changed.is_err() {
-                            return None;
-                        }
-                        let now = changes.borrow_and_update().revisions.tools;
-                        if now != seen {
-                            seen = now;
-                            let told = notification(&id, "notifications/tools/list_changed", json!({}));
-                            return Some((Ok(told), (changes, seen, true)));
-                        }
-                    }
-                    () = tokio::time::sleep(KEEP_ALIVE) => {
-                        return Some((Ok(reply::keep_alive()), (changes, seen, true)));
-                    }
-                }
-            }
+/// The messages as events, with comments while it is quiet. The connection asks for the next event once the
+/// client has taken enough of those before it; a client that is `patience` behind is let go.
+fn events(
+    subscription: Subscription,
+    patience: Duration,
+) -> impl futures::Stream<Item = axum::body::Bytes> + Send {
+    let state = (subscription, Instant::now());
+    futures::stream::unfold(state, move |(mut subscription, given)| async move {
+        if given.elapsed() > patience {
+            subscription.end(Subscription::SLOW);
         }
-    });
-    reply::stream(futures::stream::once(std::future::ready(Ok(opening))).chain(rest))
+        let bytes = tokio::select! {
+            biased;
+            message = subscription.next() => reply::event(message?.to_string().as_bytes()),
+            () = tokio::time::sleep(KEEP_ALIVE) => reply::keep_alive(),
+        };
+        Some((bytes, (subscription, Instant::now())))
+    })
 }

@@ -13,7 +13,7 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 
-use super::{App, front, health, reply};
+use super::{App, front, health, older, reply, socket::Impatient};
 use crate::{base::Fault, config::ServeConfig};
 
 /// Largest head of a request: names, session headers and a mirrored parameter fit well.
@@ -21,6 +21,10 @@ const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// Most headers of a request.
 const MAX_HEADERS: usize = 100;
+
+/// What hyper may read before it gives up, so that what is only somewhat too large gets an answer from us. hyper
+/// takes the bytes of a head in steps, and so lets some more pass than its own bound says.
+const HYPER_HEADERS: usize = 2 * MAX_HEADERS;
 
 /// Binds the configured address.
 ///
@@ -67,8 +71,15 @@ impl Server {
         self.app.shutdown.cancel();
         self.stop.cancel();
         let drain = self.app.config.drain.duration();
-        if let Ok(graceful) = self.accepting.await {
-            let _ = tokio::time::timeout(drain, graceful.shutdown()).await;
+        let Ok(graceful) = self.accepting.await else { return };
+        // Streams of older clients have no end of their own: they go once the calls have been answered.
+        let calls = async {
+            self.app.older.idle().await;
+            self.app.older.end();
+        };
+        let closing = async { tokio::join!(calls, graceful.shutdown()) };
+        if tokio::time::timeout(drain, closing).await.is_err() {
+            self.app.older.end();
         }
     }
 }
@@ -83,9 +94,10 @@ async fn accept(
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(app.config.header_timeout.duration())
-        .max_headers(MAX_HEADERS)
+        .max_headers(HYPER_HEADERS)
         .max_buf_size(MAX_HEAD_BYTES)
         .pipeline_flush(true);
+    let patience = app.config.write_timeout.duration();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return graceful,
@@ -108,6 +120,7 @@ async fn accept(
         let _ = socket.set_nodelay(true);
         let app = app.clone();
         let service = service_fn(move |request| route(app.clone(), peer, request));
+        let socket = Impatient::new(socket, patience);
         let connection = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
         tokio::spawn(async move {
             // Errors here are the client's: it broke off or sent what is not HTTP.
@@ -124,8 +137,10 @@ async fn route(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let request = request.map(Body::new);
-    let authority = request.uri().authority().map(|a| a.as_str().to_owned());
-    if !app.guard.admits(request.headers(), authority.as_deref()) {
+    if let Some(refusal) = oversized(&request) {
+        return Ok(refusal);
+    }
+    if !app.guard.admits(request.headers(), request.uri().authority().map(|a| a.as_str())) {
         let fault = Fault::new(
             -32600,
             "host_or_origin_refused",
@@ -136,12 +151,31 @@ async fn route(
     }
     Ok(match (request.uri().path(), request.method()) {
         ("/mcp", &Method::POST) => front::mcp(app, peer, request).await,
+        ("/mcp", &Method::GET | &Method::DELETE) if older::names_session(request.headers()) => {
+            older::other(&app, peer, request).await
+        }
         ("/mcp", _) => not_allowed("POST"),
         ("/health", &Method::GET) => health::health(),
         ("/ready", &Method::GET) => health::ready(&app),
         ("/health" | "/ready", _) => not_allowed("GET"),
         _ => plain(StatusCode::NOT_FOUND, "Not found. The MCP endpoint is /mcp."),
     })
+}
+
+/// A head over its bounds, refused.
+fn oversized(request: &Request<Body>) -> Option<Response<Body>> {
+    let headers = request.headers();
+    let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
+    let target = request.uri().path_and_query().map_or(0, |p| p.as_str().len());
+    if headers.len() <= MAX_HEADERS && lines + target <= MAX_HEAD_BYTES {
+        return None;
+    }
+    let fault = Fault::new(
+        -32600,
+        "head_too_large",
+        format!("The head of a request has at most {MAX_HEADERS} headers and {} KiB.", MAX_HEAD_BYTES / 1024),
+    );
+    Some(reply::refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, None, fault))
 }
 
 fn not_allowed(allow: &'static str) -> Response<Body> {

@@ -3,11 +3,17 @@
 mod bridge;
 mod completion;
 mod convert;
+pub mod dispatch;
+pub mod listen;
 mod lists;
+pub mod older;
+mod peer;
 mod prompts;
 mod resources;
+pub mod stdio;
 mod tasks;
 mod tools;
+mod trace;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -107,6 +113,16 @@ impl Handler {
     /// What is served; for subscriptions.
     pub fn plugins(&self) -> &Arc<Plugins> {
         &self.plugins
+    }
+
+    /// The tasks; for subscriptions.
+    pub fn tasks(&self) -> &Arc<Tasks> {
+        &self.tasks
+    }
+
+    /// Who serves, as results name it in `_meta["io.modelcontextprotocol/serverInfo"]`.
+    pub fn server(&self) -> serde_json::Value {
+        serde_json::to_value(&self.config.server_info).unwrap_or_default()
     }
 
     fn caller(ctx: &RequestContext<RoleServer>) -> Result<Caller, Fault> {

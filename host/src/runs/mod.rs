@@ -26,6 +26,7 @@ use rmcp::model::{CallToolResult, CompletionInfo, GetPromptResult, ReadResourceR
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument as _;
 
 use crate::{
     base::{Digest, Fault, Millis, Principal},
@@ -333,7 +334,10 @@ impl Runs {
         let quick = run.work.is_quick();
         let start = drive::Start { request, held, early, reply };
         let driver = drive::Driver::new(self.clone(), run.clone(), start);
-        let mut driver: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(driver.drive());
+        // A caller's trace goes on in the driver, also when it outlives the request.
+        let span = tracing::Span::current();
+        let mut driver: Pin<Box<dyn Future<Output = ()> + Send>> =
+            if span.is_none() { Box::pin(driver.drive()) } else { Box::pin(driver.drive().instrument(span)) };
         let guard = run::GoneGuard::new(run.requests.clone());
         let ended = quick && poll_once(&mut driver);
         if !ended {

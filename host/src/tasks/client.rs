@@ -24,6 +24,14 @@ impl Tasks {
         self.find(principal, id).await
     }
 
+    /// The task as it is, for a listener that was told of a change: without the bound on polls.
+    ///
+    /// # Errors
+    /// As [`Tasks::get`] otherwise.
+    pub async fn read(&self, principal: &Principal, id: &str) -> Result<Task, Fault> {
+        self.find(principal, parse(id)?).await
+    }
+
     /// Tasks, newest first: the principal's own, or all for the operator.
     ///
     /// # Errors

@@ -248,3 +248,67 @@ async fn subscriptions_open_by_what_they_ask_for() {
     })
     .await;
 }
+
+/// Sends `head` and an empty line as they are; the status line of the answer, if one comes.
+async fn bare(port: u16, head: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut socket = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    socket.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+    let mut taken = Vec::new();
+    let read = async {
+        let mut some = [0; 4096];
+        while !taken.contains(&b'\r') {
+            match socket.read(&mut some).await {
+                Ok(0) | Err(_) => break,
+                Ok(n) => taken.extend_from_slice(&some[..n]),
+            }
+        }
+    };
+    tokio::time::timeout(layby_tests::wait::BOUND, read).await.expect("an answer or an end");
+    String::from_utf8_lossy(&taken).lines().next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_head_says_one_host_and_keeps_its_bounds() {
+    let host = Setup::new().start().await;
+    let port = host.port();
+    let own = format!("Host: localhost:{port}\r\n");
+    for (head, status) in [
+        (format!("GET /health HTTP/1.1\r\n{own}"), "200"),
+        (format!("GET /health HTTP/1.1\r\n{own}{own}"), "403"),
+        (format!("GET /health HTTP/1.1\r\n{own}Host: evil.example\r\n"), "403"),
+        (format!("GET http://evil.example/health HTTP/1.1\r\n{own}"), "403"),
+        (format!("GET http://localhost:{port}/health HTTP/1.1\r\n{own}"), "200"),
+        (format!("GET /health HTTP/1.1\r\n{own}X-Long: {}\r\n", "x".repeat(33 * 1024)), "431"),
+        (format!("GET /health HTTP/1.1\r\n{own}{}", "X-Many: 1\r\n".repeat(120)), "431"),
+    ] {
+        let answer = bare(port, &head).await;
+        assert!(answer.contains(status), "{} -> {answer:?}", head.lines().next().unwrap_or_default());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_let_go() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let setup =
+        Setup::new().plugin("echo", "").config("[serve]\nwrite-timeout = \"500ms\"\nmax-body = \"16MiB\"");
+    let host = setup.config("[limits]\narguments = \"16MiB\"\noutput = \"16MiB\"").start().await;
+    let long = "x".repeat(12 * 1024 * 1024);
+    let body = request("tools/call", json!({ "name": "echo", "arguments": { "text": long } }));
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\nMcp-Method: tools/call\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {PROTOCOL}\r\nMcp-Name: echo\r\n\
+         Content-Length: {}\r\n\r\n",
+        host.port(),
+        body.len()
+    );
+    let mut socket = tokio::net::TcpStream::connect(("127.0.0.1", host.port())).await.unwrap();
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket.write_all(body.as_bytes()).await.unwrap();
+    // More than the buffers of both ends hold is on its way; nobody takes it until long after the time-out.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let mut taken = Vec::new();
+    let ended = tokio::time::timeout(layby_tests::wait::BOUND, socket.read_to_end(&mut taken)).await;
+    assert!(ended.is_ok(), "the connection was kept");
+    assert!(taken.len() < long.len(), "all {} bytes came", taken.len());
+}

@@ -1,0 +1,227 @@
+//! Clients of older revisions on the same endpoint: rmcp's service keeps their sessions; who may use one, and how
+//! many there are, is decided here.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts},
+};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::{App, front::KEEP_ALIVE, guard, headers, reply};
+use crate::{
+    base::{Fault, Principal},
+    config::ServeConfig,
+    mcp::{
+        Handler,
+        dispatch::{Envelope, is_batch},
+        older::{Door, Older},
+    },
+};
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+
+/// The revision that has no sessions: naming it settles what a request is.
+const MODERN: &str = "2026-07-28";
+
+/// All sessions of older clients.
+pub(super) struct Sessions {
+    service: StreamableHttpService<Older, LocalSessionManager>,
+    manager: Arc<LocalSessionManager>,
+    /// Whose each is.
+    owners: Mutex<HashMap<String, Principal>>,
+    places: Arc<Semaphore>,
+    most: u32,
+    end: CancellationToken,
+    /// Answers that are still being written.
+    open: Arc<Open>,
+}
+
+/// Counts the responses to requests (not the streams of `GET`), for an end in order.
+#[derive(Default)]
+struct Open {
+    count: AtomicUsize,
+    fell: Notify,
+}
+
+/// One response; dropped once it was written, or its client left.
+struct Writing(Arc<Open>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::SeqCst);
+        self.0.fell.notify_waiters();
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(handler: &Arc<Handler>, config: &ServeConfig) -> Self {
+        let end = CancellationToken::new();
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(config.session_idle.duration());
+        let manager = Arc::new(manager);
+        let settings = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(true)
+            .with_sse_keep_alive(Some(KEEP_ALIVE))
+            .with_max_request_body_bytes(config.max_body.as_usize())
+            .with_cancellation_token(end.clone())
+            // Host and Origin were checked before anything was read.
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        let handler = handler.clone();
+        let make = move || Ok(Older::new(handler.clone()));
+        Self {
+            service: StreamableHttpService::new(make, manager.clone(), settings),
+            manager,
+            owners: Mutex::default(),
+            places: Arc::new(Semaphore::new(config.max_sessions as usize)),
+            most: config.max_sessions,
+            end,
+            open: Arc::default(),
+        }
+    }
+
+    /// Returns once no response to a request is being written.
+    pub(super) async fn idle(&self) {
+        loop {
+            let fell = self.open.fell.notified();
+            if self.open.count.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            fell.await;
+        }
+    }
+
+    /// Ends every session.
+    pub(super) fn end(&self) {
+        self.end.cancel();
+    }
+
+    fn owners(&self) -> std::sync::MutexGuard<'_, HashMap<String, Principal>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps whose a new session is, and forgets those that have ended.
+    async fn keep(&self, id: &HeaderValue, principal: Principal) {
+        let Ok(id) = id.to_str() else { return };
+        let live: Vec<String> = self.manager.sessions.read().await.keys().map(|id| id.to_string()).collect();
+        let mut owners = self.owners();
+        owners.retain(|id, _| live.iter().any(|live| live == id));
+        owners.insert(id.to_owned(), principal);
+    }
+
+    /// One request through rmcp's service.
+    async fn serve(&self, request: Request<Body>, door: Door) -> Response<Body> {
+        let mut request = request;
+        request.extensions_mut().insert(door);
+        // What it wants to see literally; the front has checked that the client takes both.
+        let both = HeaderValue::from_static("application/json, text/event-stream");
+        request.headers_mut().insert(header::ACCEPT, both);
+        self.service.handle(request).await.map(Body::new)
+    }
+}
+
+/// True where a request names a session and not the revision without sessions.
+pub(super) fn names_session(headers: &HeaderMap) -> bool {
+    headers.contains_key(SESSION) && headers.get(VERSION).is_none_or(|version| version != MODERN)
+}
+
+/// True where a `POST` is an older client's: it names a session, or begins one, and does not itself name a revision
+/// as requests do from 2026-07-28 on. A request of today is told by its first header.
+pub(super) fn speaks(headers: &HeaderMap, body: &[u8]) -> bool {
+    if headers.get(VERSION).is_some_and(|version| version == MODERN) {
+        return false;
+    }
+    match Envelope::read(body) {
+        Ok(envelope) if envelope.names_revision() => false,
+        Ok(envelope) => headers.contains_key(SESSION) || envelope.method.as_deref() == Some("initialize"),
+        Err(_) => headers.contains_key(SESSION) && !is_batch(body),
+    }
+}
+
+/// A `POST` of an older client.
+pub(super) async fn post(app: &App, peer: SocketAddr, parts: Parts, body: Bytes) -> Response<Body> {
+    let principal = guard::principal(&parts.headers, peer);
+    let idempotency_key = match headers::idempotency_key(&parts.headers) {
+        Ok(key) => key,
+        Err(fault) => return reply::refuse(StatusCode::BAD_REQUEST, None, fault),
+    };
+    let sessions = &app.older;
+    let place = match parts.headers.get(SESSION) {
+        Some(id) => match sessions.admits(id, &principal) {
+            true => None,
+            false => return unknown(),
+        },
+        None => match sessions.places.clone().try_acquire_owned() {
+            Ok(place) => Some(place),
+            Err(_) => return full(sessions.most),
+        },
+    };
+    let begins = place.is_some();
+    let door = door(principal.clone(), idempotency_key, place);
+    sessions.open.count.fetch_add(1, Ordering::SeqCst);
+    let writing = Writing(sessions.open.clone());
+    let response = sessions.serve(Request::from_parts(parts, Body::from(body)), door).await;
+    if begins && let Some(id) = response.headers().get(SESSION) {
+        sessions.keep(id, principal).await;
+    }
+    response.map(|body| {
+        use futures::StreamExt as _;
+        Body::from_stream(body.into_data_stream().map(move |data| {
+            let _writing = &writing;
+            data
+        }))
+    })
+}
+
+/// `GET` (the stream of a session) and `DELETE` (its end).
+pub(super) async fn other(app: &App, peer: SocketAddr, request: Request<Body>) -> Response<Body> {
+    let principal = guard::principal(request.headers(), peer);
+    let admitted = request.headers().get(SESSION).is_some_and(|id| app.older.admits(id, &principal));
+    if !admitted {
+        return unknown();
+    }
+    app.older.serve(request, door(principal, None, None)).await
+}
+
+impl Sessions {
+    /// True where this session is the principal's; another's reads as unknown.
+    fn admits(&self, id: &HeaderValue, principal: &Principal) -> bool {
+        id.to_str().is_ok_and(|id| self.owners().get(id).is_some_and(|owner| owner == principal))
+    }
+}
+
+fn door(principal: Principal, idempotency_key: Option<String>, place: Option<OwnedSemaphorePermit>) -> Door {
+    Door { principal, idempotency_key, place: Arc::new(Mutex::new(place)) }
+}
+
+fn unknown() -> Response<Body> {
+    let text =
+        "There is no such session: it has ended, or it is another caller's. Begin one with initialize.";
+    reply::refuse(StatusCode::NOT_FOUND, None, Fault::new(-32600, "session_unknown", text))
+}
+
+fn full(most: u32) -> Response<Body> {
+    let fault = Fault::internal(
+        "too_many_sessions",
+        format!(
+            "{most} sessions of older clients are open (serve.max-sessions). Try later, or speak MCP {MODERN}."
+        ),
+    );
+    let mut response = reply::refuse(StatusCode::SERVICE_UNAVAILABLE, None, fault);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    response
+}
