@@ -46,7 +46,7 @@ struct Revision {
     scored: usize,
     /// Further ones that the suite runs with them.
     unscored: usize,
-    /// Checks that must succeed.
+    /// Checks that must be made, and not fail.
     least: usize,
     /// Those among them of the tasks extension.
     least_tasks: usize,

@@ -39,9 +39,9 @@ const fn minutes(n: u64) -> Duration {
 
 const STAGES: [Stage; 5] = [
     Stage { name: "plugins", clean: minutes(10), warm: minutes(1), run: build_plugins },
-    Stage { name: "clients", clean: minutes(3), warm: minutes(1), run: install_clients },
+    Stage { name: "clients", clean: minutes(5), warm: minutes(1), run: install_clients },
     Stage { name: "build", clean: minutes(30), warm: minutes(5), run: build },
-    Stage { name: "tests", clean: minutes(10), warm: minutes(6), run: test },
+    Stage { name: "tests", clean: minutes(11), warm: minutes(7), run: test },
     Stage { name: "sdk tests", clean: minutes(4), warm: minutes(1), run: test_plugins },
 ];
 

@@ -15,6 +15,7 @@ import steps
 
 TASKS = "io.modelcontextprotocol/tasks"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+SAMPLED = {"role": "assistant", "model": "test-model", "content": {"type": "text", "text": steps.SAMPLED}}
 
 
 class Handle(types.Result):
@@ -75,7 +76,9 @@ class Tasks(ClientExtension):
                 await send("tasks/cancel")
             elif task.status == "input_required":
                 for key, question in task.input_requests.items():
-                    given = steps.answer(self.plan, question["params"], key)
+                    given = SAMPLED
+                    if question["method"] == "elicitation/create":
+                        given = steps.answer(self.plan, question["params"], key)
                     await send("tasks/update", input_responses={key: given})
             await asyncio.sleep((task.poll_interval_ms or 200) / 1000)
 
@@ -135,8 +138,7 @@ async def main(target, plan):
 
     async def sample(context, params):
         steps.show("question", method="sampling/createMessage", params=steps.plain(params))
-        text = types.TextContent(type="text", text=steps.SAMPLED)
-        return types.CreateMessageResult(role="assistant", model="test-model", content=text)
+        return types.CreateMessageResult.model_validate(SAMPLED)
 
     async def list_roots(context):
         uri, name = steps.ROOT

@@ -47,3 +47,15 @@ async fn the_inspector_lists_and_calls() {
     let (code, told) = inspect(&host, "modern", &ask).await;
     assert_eq!(code, Some(1), "{told}");
 }
+
+#[tokio::test]
+async fn the_inspector_reads() {
+    let host = fixtures().await;
+    let (code, told) = inspect(&host, "modern", &["resources/read", "--uri", "test://static-text"]).await;
+    let text = "This is the content of the static text resource.";
+    assert_eq!((code, &told["result"]["contents"][0]["text"]), (Some(0), &text.into()), "{told}");
+    let get = ["prompts/get", "--prompt-name", "test_simple_prompt"];
+    let (code, told) = inspect(&host, "modern", &get).await;
+    let text = "This is a simple prompt for testing.";
+    assert_eq!((code, &told["result"]["messages"][0]["content"]["text"]), (Some(0), &text.into()), "{told}");
+}

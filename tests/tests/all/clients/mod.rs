@@ -181,8 +181,57 @@ fn event<'e>(events: &'e [Value], kind: &str) -> &'e Value {
     all(events, kind).first().copied().unwrap_or_else(|| panic!("no {kind} in {events:#?}"))
 }
 
-/// A host with the fixtures that the conformance suite calls.
-async fn fixtures() -> Host {
+/// The fixtures that the conformance suite calls.
+fn setup() -> Setup {
     let policy = fs::read_to_string(folder().join("../../plugins/rust/conformance/conformance.toml"));
-    Setup::new().plugin("conformance", &policy.expect("the fixtures have a policy")).start().await
+    Setup::new().plugin("conformance", &policy.expect("the fixtures have a policy"))
+}
+
+/// A host with these.
+async fn fixtures() -> Host {
+    setup().start().await
+}
+
+/// What a plugin offers beside tools: lists, prompts, resources, templates, completion.
+fn offers() -> Vec<Row> {
+    let complete = json!({
+        "complete": { "type": "ref/prompt", "name": "test_prompt_with_arguments" },
+        "argument": { "name": "arg1", "value": "par" },
+    });
+    let prompt =
+        json!({ "prompt": "test_prompt_with_arguments", "arguments": { "arg1": "one", "arg2": "two" } });
+    vec![
+        row(
+            json!({ "list": "prompts" }),
+            Expect::At("/prompts/0/name", json!("test_input_required_result_prompt")),
+        ),
+        row(json!({ "list": "resources" }), Expect::At("/resources/0/uri", json!("test://static-binary"))),
+        row(
+            json!({ "list": "templates" }),
+            Expect::At("/resourceTemplates/0/uriTemplate", json!("test://template/{id}/data")),
+        ),
+        row(
+            prompt,
+            Expect::At("/messages/0/content/text", json!("Prompt with arguments: arg1='one', arg2='two'")),
+        ),
+        row(
+            json!({ "read": "test://static-text" }),
+            Expect::At("/contents/0/text", json!("This is the content of the static text resource.")),
+        ),
+        row(
+            json!({ "read": "test://template/7/data" }),
+            Expect::At("/contents/0/mimeType", json!("application/json")),
+        ),
+        row(complete, Expect::At("/completion/values", json!(["paris", "park", "party"]))),
+        row(json!({ "prompt": "no_such_prompt" }), Expect::Failed(-32602)),
+    ]
+}
+
+/// A change, told to a client that listens.
+fn changes() -> Vec<Row> {
+    vec![
+        row(json!({ "listen": ["tools"] }), Expect::Done),
+        row(json!({ "call": "test_trigger_tool_change" }), Expect::Text("Said that")),
+        row(json!({ "expect": "notifications/tools/list_changed" }), Expect::Done),
+    ]
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Expect, Program, Row, all, asked, event, fixtures, long, plain, row};
+use super::{Expect, Program, Row, all, asked, changes, event, fixtures, long, offers, plain, row};
 
-const MODERN: Program = Program::Npm("modern.mjs");
+pub(super) const MODERN: Program = Program::Npm("modern.mjs");
 
 /// Calls of a client without tasks, which end with the call.
-fn calls() -> Vec<Row> {
+pub(super) fn calls() -> Vec<Row> {
     let mut table = plain();
     table.extend([
         long(),
@@ -25,9 +25,11 @@ fn calls() -> Vec<Row> {
     table
 }
 
-fn progress_is_told(events: &[Value]) {
-    let told: Vec<_> = all(events, "progress").iter().filter_map(|p| p["progress"].as_f64()).collect();
-    assert_eq!(told[..3], [0.0, 50.0, 100.0], "{events:#?}");
+pub(super) fn progress_is_told(events: &[Value]) {
+    // The SDK tells its own progress with questions, without a total.
+    let told = all(events, "progress").into_iter().filter(|p| p["total"] == 100);
+    let told: Vec<_> = told.filter_map(|p| p["progress"].as_f64()).collect();
+    assert_eq!(told, [0.0, 50.0, 100.0], "{events:#?}");
 }
 
 #[tokio::test]
@@ -63,4 +65,16 @@ async fn the_client_of_both_eras_answers_in_rounds() {
         let table = vec![asked("old.txt", Expect::Text(end))];
         MODERN.check(host.url(), json!({ "answers": { "confirm": answer } }), table).await;
     }
+}
+
+#[tokio::test]
+async fn the_client_of_both_eras_uses_prompts_and_resources() {
+    let host = fixtures().await;
+    let mut table = offers();
+    table.extend(changes());
+    table.push(row(
+        json!({ "prompt": "test_input_required_result_prompt" }),
+        Expect::At("/messages/0/content/text", json!("Answer in this context: a test")),
+    ));
+    MODERN.check(host.url(), json!({ "answers": { "context": { "context": "a test" } } }), table).await;
 }

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::{Expect, Program, Row, all, asked, event, fixtures, long, plain, row};
+use super::{Expect, Program, Row, all, asked, changes, event, fixtures, long, offers, plain, row};
 
-const MODERN: Program = Program::Python("mcp2", "modern.py");
+pub(super) const MODERN: Program = Program::Python("mcp2", "modern.py");
 const AUTOMATIC: Program = Program::Python("fastmcp", "automatic.py");
 
 /// Calls of a client with tasks.
-fn calls() -> Vec<Row> {
+pub(super) fn calls() -> Vec<Row> {
     let mut table = plain();
     table.extend([
         long(),
@@ -51,4 +51,13 @@ async fn fastmcp_follows_tasks_by_itself() {
     assert!(!all(&events, "task").is_empty(), "{events:#?}");
     let table = vec![asked("old.txt", Expect::Text("Kept old.txt"))];
     AUTOMATIC.check(host.url(), json!({ "answers": { "confirm": "decline" } }), table).await;
+}
+
+#[tokio::test]
+async fn both_use_prompts_and_resources() {
+    let host = fixtures().await;
+    let mut table = offers();
+    table.extend(changes());
+    MODERN.check(host.url(), json!({}), table).await;
+    AUTOMATIC.check(host.url(), json!({}), offers()).await;
 }

@@ -12,7 +12,7 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig,
         ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, Implementation,
-        InputRequest, ProtocolVersion, TaskPayload, UpdateTaskParams,
+        InputRequest, ProtocolVersion, SubscriptionFilter, TaskPayload, UpdateTaskParams,
     },
     service::{ClientLifecycleMode, ClientServiceExt as _, RequestContext, RunningService},
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
@@ -144,4 +144,23 @@ async fn rmcp_follows_tasks() {
     let client = connect(&host, Handler::new(true, None)).await;
     let id = task(&client, "confirm_delete", json!({ "filename": "old.txt" })).await;
     assert_eq!(said(&follow(&client, &id, false).await), "Kept old.txt");
+}
+
+#[tokio::test]
+async fn rmcp_answers_in_rounds_and_uses_prompts_and_resources() {
+    let host = fixtures().await;
+    let client = connect(&host, Handler::new(false, Some(json!({ "confirm": true })))).await;
+    let deleted = client.call_tool(call("confirm_delete", json!({ "filename": "old.txt" }))).await.unwrap();
+    assert_eq!(serde_json::to_value(deleted).unwrap()["content"][0]["text"], "Deleted old.txt");
+    assert_eq!(client.service().asked.lock().unwrap().len(), 1);
+    let failed = client.call_tool(call("protocol_error_job", json!({}))).await.unwrap_err();
+    assert!(matches!(&failed, ServiceError::McpError(e) if e.code.0 == -32603), "{failed:?}");
+    assert!(client.list_all_prompts().await.unwrap().iter().any(|p| p.name == "test_simple_prompt"));
+    assert!(client.list_all_resources().await.unwrap().iter().any(|r| r.uri == "test://static-text"));
+    let mut changes =
+        client.peer().listen(SubscriptionFilter::builder().tools_list_changed().build()).await.unwrap();
+    client.call_tool(call("test_trigger_tool_change", json!({}))).await.unwrap();
+    let change =
+        tokio::time::timeout(Duration::from_secs(10), changes.next()).await.expect("a change is told");
+    assert!(change.unwrap().is_some());
 }
