@@ -309,6 +309,37 @@ async fn what_a_plugin_says_has_changed_is_told_also_where_it_is_equal() {
 }
 
 #[tokio::test]
+async fn subscribers_hear_of_exactly_the_lists_that_changed() {
+    let file = |prompt: &str, template: &str, tool: &str| one_of_each("1", tool, prompt, "t://r", template);
+    let host = Setup::new().file("pet", &file("p", "t://a/{x}", "t"), "").plugin("probe", "").start().await;
+    let client = host.client();
+    let filter =
+        json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true });
+    let mut changes = client.stream("subscriptions/listen", json!({ "notifications": filter })).await;
+    assert_eq!(next(&mut changes).await["params"]["notifications"], filter);
+    let path = host.setup().plugins().join("pet.wasm");
+    for (bytes, told) in [
+        (file("q", "t://a/{x}", "t"), "notifications/prompts/list_changed"),
+        (file("q", "t://b/{x}", "t"), "notifications/resources/list_changed"),
+        (file("q", "t://b/{x}", "u"), "notifications/tools/list_changed"),
+    ] {
+        replace(&path, &bytes);
+        // The next message is this one: nothing else was told before it.
+        assert_eq!(next(&mut changes).await["method"], told);
+    }
+    client.apart().call("changed", json!({ "what": ["resources"] })).await.result();
+    assert_eq!(next(&mut changes).await["method"], "notifications/resources/list_changed");
+    fs::remove_file(&path).unwrap();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(next(&mut changes).await["method"].as_str().unwrap().to_owned());
+    }
+    told.sort_unstable();
+    let all = ["prompts", "resources", "tools"].map(|list| format!("notifications/{list}/list_changed"));
+    assert_eq!(told, all);
+}
+
+#[tokio::test]
 async fn inspect_shows_everything_that_a_plugin_lists() {
     let setup = Setup::new();
     let file = setup.root().join("all.wasm");
