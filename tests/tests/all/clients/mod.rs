@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 
 mod inspector;
 mod npm;
+mod older;
 mod python;
 mod rust;
+mod stdio;
 mod tasks;
 
 /// What to do where a client is missing.
@@ -192,6 +194,15 @@ async fn fixtures() -> Host {
     setup().start().await
 }
 
+/// The same as a program to start: its command line, as a target.
+fn stdio(setup: &Setup) -> String {
+    // Makes the configuration, and a folder of compiled code.
+    drop(setup.command());
+    let config = setup.root().join("layby.toml");
+    let (layby, plugins, data) = (guests::layby(), setup.plugins(), setup.data());
+    json!([layby, "stdio", "--config", config, "--plugins", plugins, "--data", data]).to_string()
+}
+
 /// What a plugin offers beside tools: lists, prompts, resources, templates, completion.
 fn offers() -> Vec<Row> {
     let complete = json!({
@@ -227,11 +238,12 @@ fn offers() -> Vec<Row> {
     ]
 }
 
-/// A change, told to a client that listens.
+/// Each kind of change, told to a client that listens.
 fn changes() -> Vec<Row> {
-    vec![
-        row(json!({ "listen": ["tools"] }), Expect::Done),
-        row(json!({ "call": "test_trigger_tool_change" }), Expect::Text("Said that")),
-        row(json!({ "expect": "notifications/tools/list_changed" }), Expect::Done),
-    ]
+    let mut table = vec![row(json!({ "listen": ["tools", "prompts"] }), Expect::Done)];
+    for (tool, what) in [("test_trigger_tool_change", "tools"), ("test_trigger_prompt_change", "prompts")] {
+        table.push(row(json!({ "call": tool }), Expect::Text("Said that")));
+        table.push(row(json!({ "expect": format!("notifications/{what}/list_changed") }), Expect::Done));
+    }
+    table
 }
