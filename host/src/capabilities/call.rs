@@ -10,7 +10,7 @@ use wasmtime::{
 };
 
 use super::{
-    Abort, State,
+    Abort, Audience, State,
     questions::{self, MALFORMED_AT_ONCE},
     state::Ended,
     wit_call::{self, Change, InputAnswer, InputError, InputRequest, LogLevel},
@@ -187,7 +187,7 @@ impl wit_call::Host for State {
     }
 
     async fn log(&mut self, level: LogLevel, message: String) -> wasmtime::Result<()> {
-        self.write_log(level, &message);
+        self.write_log(Audience::Client, level, &message);
         Ok(())
     }
 

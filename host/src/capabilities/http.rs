@@ -10,7 +10,7 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
 };
 
-use super::{Caller, State, wit_call::LogLevel};
+use super::{Audience, Caller, State, wit_call::LogLevel};
 
 /// Work that goes on beside a request or a response.
 type Beside = Box<dyn Future<Output = Result<(), Error>> + Send>;
@@ -40,7 +40,7 @@ impl WasiHttpHooks for Deny {
     ) -> Box<dyn Future<Output = Result<(Response<WasiBody>, Beside), Error>> + Send> {
         let host = request.uri().authority().map_or("", |a| a.host());
         let text = format!("denied: {} to {host:?}; no `http` grant allows it", request.method());
-        self.caller.log(LogLevel::Warning, &text);
+        self.caller.log(Audience::Operator, LogLevel::Warning, &text);
         Box::new(std::future::ready(Err(Error::HttpRequestDenied)))
     }
 }

@@ -103,8 +103,18 @@ pub trait Caller: Send + Sync + 'static {
     -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>>;
     /// `changed`.
     fn changed(&self, what: wit_call::Change);
-    /// `log` and standard error lines: who is speaking, for the operator's log.
-    fn log(&self, level: wit_call::LogLevel, message: &str);
+    /// A line of the log.
+    fn log(&self, audience: Audience, level: wit_call::LogLevel, message: &str);
+}
+
+/// Who may see a line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// The operator, and the caller's client where it asked: what the plugin said by `log`.
+    Client,
+    /// The operator alone. Standard streams and `wasi:logging` may have paths and backtraces, which a
+    /// client never sees.
+    Operator,
 }
 
 /// One checked question, as it goes to the caller.

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use super::{Asked, Caller, wit_call};
+use super::{Asked, Audience, Caller, wit_call};
 use crate::store::{Answer, QuestionKind};
 
 /// Answers nothing; what the plugin logs goes to the function.
@@ -25,7 +25,7 @@ impl<F: Fn(&str) + Send + Sync + 'static> Caller for Nobody<F> {
 
     fn changed(&self, _: wit_call::Change) {}
 
-    fn log(&self, _: wit_call::LogLevel, message: &str) {
+    fn log(&self, _: Audience, _: wit_call::LogLevel, message: &str) {
         (self.0)(message);
     }
 }

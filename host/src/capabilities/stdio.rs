@@ -17,7 +17,7 @@ use wasmtime_wasi::p2::{
     pipe::ClosedInputStream,
 };
 
-use super::{Caller, State, wit_call::LogLevel};
+use super::{Audience, Caller, State, wit_call::LogLevel};
 use crate::base::ByteSize;
 
 /// Bytes that a guest may write at once.
@@ -42,7 +42,7 @@ impl Capture {
     }
 
     /// One message of the log.
-    pub(super) fn log(&mut self, level: LogLevel, message: &str) {
+    pub(super) fn log(&mut self, audience: Audience, level: LogLevel, message: &str) {
         if self.cut {
             return;
         }
@@ -50,13 +50,13 @@ impl Capture {
         match self.left.checked_sub(len) {
             Some(left) => {
                 self.left = left;
-                self.caller.log(level, message);
+                self.caller.log(audience, level, message);
             }
             None => {
                 self.cut = true;
                 let notice =
                     format!("more output than the limit `stderr` ({}): the rest is not kept", self.limit);
-                self.caller.log(LogLevel::Warning, &notice);
+                self.caller.log(Audience::Operator, LogLevel::Warning, &notice);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Capture {
         if text.is_empty() {
             return;
         }
-        self.log(LogLevel::Info, text);
+        self.log(Audience::Operator, LogLevel::Info, text);
         // What Rust adds below a panic's message says nothing of this one.
         if error && !text.starts_with("note: ") {
             self.last_error.clear();
@@ -223,7 +223,7 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                     Level::Critical => LogLevel::Critical,
                 };
                 let text = if context.is_empty() { text } else { format!("{context}: {text}") };
-                store.data_mut().write_log(level, &text);
+                store.data_mut().write_log(Audience::Operator, level, &text);
                 Ok(())
             },
         )?;
@@ -233,9 +233,9 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 
 impl State {
     /// One message for the log, cut to a line's length.
-    pub(super) fn write_log(&mut self, level: LogLevel, text: &str) {
+    pub(super) fn write_log(&mut self, audience: Audience, level: LogLevel, text: &str) {
         self.journal.note("log", text.as_bytes());
         let text = &text[..text.floor_char_boundary(LINE)];
-        lock(self.capture()).log(level, text);
+        lock(self.capture()).log(audience, level, text);
     }
 }

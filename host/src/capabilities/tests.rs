@@ -72,7 +72,7 @@ impl Caller for Told {
         })
     }
     fn changed(&self, _: wit_call::Change) {}
-    fn log(&self, _: wit_call::LogLevel, message: &str) {
+    fn log(&self, _: Audience, _: wit_call::LogLevel, message: &str) {
         self.logged.lock().unwrap().push(message.to_owned());
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, target::Work};
 use crate::{
     base::{Digest, Principal},
-    capabilities::{Asked, Caller, wit_call},
+    capabilities::{Asked, Audience, Caller, wit_call},
     plugins::Plugins,
     store::{Answer, QuestionKind},
 };
@@ -220,8 +220,8 @@ impl Caller for Run {
         }
     }
 
-    fn log(&self, level: wit_call::LogLevel, message: &str) {
-        let outlet = lock(&self.outlet).clone();
+    fn log(&self, audience: Audience, level: wit_call::LogLevel, message: &str) {
+        let outlet = if audience == Audience::Client { lock(&self.outlet).clone() } else { None };
         if let Some(outlet) = outlet.filter(|o| o.log.is_some_and(|least| level as u8 >= least as u8)) {
             let line = LogLine { level, logger: self.work.plugin.name.clone(), text: message.to_owned() };
             let _ = outlet.notices.try_send(Notice::Log(line));

@@ -28,6 +28,19 @@ async fn log_messages_come_from_the_level_on_that_the_request_names() {
     }
 }
 
+/// A panic's line names files of whoever built the plugin.
+#[tokio::test]
+async fn what_a_plugin_writes_to_its_standard_streams_is_the_operators_alone() {
+    let host = Setup::probe("").arg("--log").arg("info").start().await;
+    let client = host.client().meta("io.modelcontextprotocol/logLevel", json!("debug"));
+    let reply = client.call("shout", json!({ "stderr": 100, "stdout": 100, "line": "only here" })).await;
+    reply.result();
+    assert!(reply.stream.is_empty(), "{:?}", reply.stream);
+    let reply = client.call("trap", json!({})).await;
+    assert_eq!(reply.rpc(), -32603);
+    assert!(reply.stream.is_empty(), "{:?}", reply.stream);
+}
+
 #[tokio::test]
 async fn the_caller_s_trace_goes_on_in_the_log_also_of_a_task() {
     let host = Setup::probe("[call]\ndeadline = \"100ms\"").arg("--log").arg("info").start().await;
