@@ -1,15 +1,13 @@
 //! rmcp's `ServerHandler`: from the wire to runs and tasks, and back. No logic of its own.
 
 mod bridge;
-mod completion;
 mod convert;
 pub mod dispatch;
 pub mod listen;
 mod lists;
 pub mod older;
 mod peer;
-mod prompts;
-mod resources;
+mod reads;
 pub mod stdio;
 mod tasks;
 mod tools;

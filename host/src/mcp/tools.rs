@@ -6,10 +6,10 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{Handler, convert};
+use super::{Handler, convert, reads};
 use crate::{
     base::Fault,
-    runs::{Answer, Asks, Call, Input, Target},
+    runs::{Answer, Asks, Call, Target},
 };
 
 impl Handler {
@@ -44,10 +44,7 @@ impl Handler {
             idempotency_key: meta_key.transpose()?.or(caller.idempotency_key),
             outlet: caller.outlet,
             asks: caller.asks,
-            input: Input {
-                responses: request.input_responses.unwrap_or_default(),
-                state: request.request_state,
-            },
+            input: reads::input(request.input_responses, request.request_state),
         };
         match self.runs.call(call).await {
             Answer::Result(result) => Ok(CallToolResponse::Complete(*result)),
