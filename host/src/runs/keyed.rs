@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::{
     Answer, Client, Runs, drive::new_task, outcome::ended_answer, run::Run, target::canonical_object,
 };
 use crate::{
-    base::{Digest, Fault, Principal},
+    base::{Digest, Fault, Millis, Principal},
     capabilities::Request,
     plugins::Tool,
     store::{IdempotencyKey, Status, Task},
@@ -84,24 +85,35 @@ impl Runs {
     ) -> Answer {
         let call = tool.map(|t| t.plugin.policy.call_of(&t.own_name).clone()).unwrap_or_default();
         let within = if client.promotes() { call.deadline } else { call.hold };
-        let waits_for_input = task.status == Status::InputRequired;
-        // A run that has asked by multi round-trip requests asks a repeat the same; one with tasks gets its handle.
-        if waits_for_input
-            && !client.tasks
-            && let Some(answer) = self.join(task.id, client).await
-        {
-            return answer;
-        }
-        let task = if task.end.is_some() || (client.promotes() && waits_for_input) {
-            task
-        } else {
-            match self.tasks.wait_ended(principal, task.id, within).await {
+        let until = Instant::now() + within.duration();
+        let mut task = task;
+        // False where its run cannot be asked here: it asks by its task, or lives in another process.
+        let mut here = !client.tasks;
+        loop {
+            if let Some(end) = task.end {
+                return ended_answer(end);
+            }
+            if task.status == Status::InputRequired {
+                // A run that has asked by multi round-trip requests asks a repeat the same; one with tasks gets
+                // its handle.
+                if here && let Some(answer) = self.join(task.id, client).await {
+                    return answer;
+                }
+                here = false;
+                if client.promotes() {
+                    break;
+                }
+            }
+            let left = Millis::from(until.saturating_duration_since(Instant::now()));
+            if left == Millis(0) {
+                break;
+            }
+            let asks = here || client.promotes();
+            let is_news = |task: &Task| task.end.is_some() || (asks && task.status == Status::InputRequired);
+            task = match self.tasks.wait_for(principal, task.id, left, is_news).await {
                 Ok(task) => task,
                 Err(fault) => return Answer::Error(fault),
-            }
-        };
-        if let Some(end) = task.end {
-            return ended_answer(end);
+            };
         }
         if !client.promotes() {
             return Answer::Error(Fault::tasks_required(

@@ -334,6 +334,34 @@ async fn an_idempotency_key_loses_nothing() {
 }
 
 #[tokio::test]
+async fn repeats_of_a_key_that_come_before_the_question_hear_it_too() {
+    let host = Setup::probe("").start().await;
+    let arguments = json!({ "before_ms": 500 });
+    let client = plain(&host).meta("layby/idempotency-key", json!("one"));
+    let began = std::time::Instant::now();
+    let all = (0..10).map(|_| client.call("ask", arguments.clone()));
+    let states: Vec<String> = futures::future::join_all(all)
+        .await
+        .iter()
+        .map(|reply| {
+            let (keys, state) = asked(reply);
+            assert_eq!(keys, ["question"]);
+            state
+        })
+        .collect();
+    // Not only when `hold` (50 s) is over.
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    // One that knows tasks hears it at once too, and has the handle.
+    let tasked = host.client().meta("layby/idempotency-key", json!("one"));
+    tasked.task("ask", arguments.clone()).await;
+    let answers = json!({ "question": accept("x") });
+    let ends = states.iter().map(|state| retry(&client, &arguments, state, answers.clone()));
+    for end in futures::future::join_all(ends).await {
+        assert_eq!(got(&end)["answers"], json!([{ "value": "x" }]));
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_stops_what_works_for_it() {
     let host = Setup::probe("[call]\ngrace = \"100ms\"").start().await;
     let client = plain(&host);
