@@ -72,6 +72,7 @@ fn bad_templates_say_why() {
         ("t://{a:+3}", "from 1 to 9999"),
         ("t://{a:99999}", "from 1 to 9999"),
         ("t://{a:9999}", "too much to match"),
+        ("t://{+x}{+a:90}{+y}", "too much to match"),
         ("t://{a:3*}", "not a variable"),
         ("t://{a,a}", "twice"),
         ("t:// {a}", "cannot stand"),
@@ -140,5 +141,13 @@ proptest! {
     fn a_simple_value_never_spans_segments(value in "[a-z/?#]{1,12}") {
         let spans = value.contains(['/', '?', '#']);
         prop_assert_eq!(fits("t://{v}", &format!("t://{value}")), !spans);
+    }
+}
+
+#[test]
+fn all_expressions_that_a_template_may_have_compile() {
+    for each in ["{a}", "{+a}", "{/a*}", "{.a}", "{;a*}", "{&a}", "{a:1}", "{+a:1}"] {
+        let text = format!("t://{}", each.repeat(CatalogConfig::URI_EXPRESSIONS));
+        assert!(UriTemplate::parse(&text).is_ok(), "{text}");
     }
 }
