@@ -179,6 +179,8 @@ fn general(method: &str, params: Option<&RawValue>, text: &[u8]) -> Result<Parse
         name: Option<Value>,
         #[serde(default)]
         uri: Option<Value>,
+        #[serde(default)]
+        cursor: Option<Value>,
     }
     let common: Common = params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
     let plain = |value: Option<Value>| value.and_then(|v| v.as_str().map(str::to_owned));
@@ -187,6 +189,10 @@ fn general(method: &str, params: Option<&RawValue>, text: &[u8]) -> Result<Parse
         "resources/read" => plain(common.uri),
         _ => None,
     };
+    // rmcp takes a list's params that do not fit for none, and a client would get the first page for ever.
+    if method.ends_with("/list") && common.cursor.is_some_and(|cursor| !cursor.is_string()) {
+        return Err(Fault::invalid("params_invalid", format!("The cursor of {method} is a string.")));
+    }
     let message: ClientJsonRpcMessage = serde_json::from_slice(text).map_err(|e| {
         Fault::invalid("params_invalid", format!("The params of {method} cannot be read: {e}"))
     })?;

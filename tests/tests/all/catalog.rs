@@ -278,6 +278,13 @@ async fn a_walk_through_pages_stays_right_while_a_plugin_goes() {
         let refused = client.request(method, json!({ "cursor": cursor })).await;
         assert_eq!((refused.rpc(), refused.code()), (-32602, "cursor_unknown"), "{}", refused.message);
     }
+    // What is no text is not taken for no cursor: the walk would begin anew for ever.
+    for (method, ..) in LISTS {
+        for cursor in [json!(5), json!({})] {
+            let refused = client.request(method, json!({ "cursor": cursor })).await;
+            assert_eq!((refused.rpc(), refused.code()), (-32602, "params_invalid"), "{}", refused.message);
+        }
+    }
 }
 
 /// The next message of a stream, which is on its way.
