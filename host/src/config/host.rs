@@ -126,7 +126,7 @@ pub struct HostLimits {
     pub mrtr_waiting: u32,
     /// Outcomes of such runs kept for a repeat of the last retry. 1,000 is more than are lost at once.
     pub mrtr_outcomes: u32,
-    /// Bytes of them, as JSON.
+    /// Bytes of them in memory, roughly.
     pub mrtr_outcome_bytes: ByteSize,
     /// How long each is kept. 10 min: a client repeats at once, or after a reconnect.
     pub mrtr_outcome_age: Millis,

@@ -164,19 +164,35 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Bytes that keeping it takes, roughly: as JSON.
+    /// Bytes that keeping it takes, roughly. Not as JSON: a plugin's many small values take far more in memory.
     fn size(&self) -> usize {
         let json = match self {
-            Self::Result(result) => serde_json::to_vec(result),
-            Self::Prompt(result) => serde_json::to_vec(result),
-            Self::Resource(result) => serde_json::to_vec(result),
-            Self::Completion(result) => serde_json::to_vec(result),
-            Self::Error(fault) => serde_json::to_vec(&fault.to_json()),
+            Self::Result(result) => serde_json::to_value(result),
+            Self::Prompt(result) => serde_json::to_value(result),
+            Self::Resource(result) => serde_json::to_value(result),
+            Self::Completion(result) => serde_json::to_value(result),
+            Self::Error(fault) => Ok(fault.to_json()),
             // Without questions and outcome: a handle.
             Self::Task(_) => return 1024,
-            Self::InputRequired { requests, state } => serde_json::to_vec(&(requests, state)),
+            Self::InputRequired { requests, state } => serde_json::to_value((requests, state)),
         };
-        json.map_or(usize::MAX, |json| json.len())
+        json.map_or(usize::MAX, |json| weight(&json))
+    }
+}
+
+/// Bytes of a value in memory, roughly, rather more than less.
+fn weight(value: &Value) -> usize {
+    /// What an object with one member allocates.
+    const OBJECT: usize = 640;
+    let own = size_of::<Value>();
+    own + match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => {
+            let each = |(name, value): (&String, &Value)| size_of::<String>() + name.len() + weight(value);
+            OBJECT + members.iter().map(each).sum::<usize>()
+        }
     }
 }
 
@@ -411,4 +427,20 @@ fn mark(call: &Call, asks: bool) -> Digest {
 
 fn host_stopping() -> Fault {
     Fault::internal("host_stopping", "The host is shutting down. Call again when it is back.")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn small_values_weigh_more_than_their_text() {
+        let text = format!("[{}0]", "0,".repeat(9999));
+        assert!(weight(&serde_json::from_str(&text).unwrap()) >= 10_000 * size_of::<Value>());
+        let text = format!("[{}0]", "{\"a\":0},".repeat(999));
+        assert!(weight(&serde_json::from_str(&text).unwrap()) >= 500_000);
+        let long = weight(&Value::from("x".repeat(100_000)));
+        assert!((100_000..101_000).contains(&long));
+    }
 }

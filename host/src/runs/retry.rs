@@ -30,12 +30,12 @@ impl Runs {
         for _ in 0..2 {
             match self.rounds.find(named.run) {
                 Some(Found::Ended(ended)) => {
-                    let (ledger, answer) = *ended;
+                    let (ledger, answer) = &*ended;
                     return match (ledger.judge(round, &responses), answer) {
                         (Verdict::Attach, Answer::Task(_)) if !call.client.promotes() => {
                             Answer::Error(no_tasks())
                         }
-                        (Verdict::Attach, answer) => answer,
+                        (Verdict::Attach, answer) => answer.clone(),
                         (Verdict::Answers(_) | Verdict::Stale, _) => Answer::Error(stale()),
                     };
                 }

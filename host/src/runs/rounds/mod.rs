@@ -45,7 +45,7 @@ pub(super) enum Found {
     /// Its driver takes retries.
     Live(Arc<Requests>, mpsc::Sender<Retry>),
     /// It has ended: its rounds, and its answer.
-    Ended(Box<(Ledger, Answer)>),
+    Ended(Arc<(Ledger, Answer)>),
 }
 
 /// All of this process.
@@ -74,7 +74,8 @@ struct Inner {
 
 enum Entry {
     Live(Arc<Requests>, mpsc::Sender<Retry>),
-    Ended(Box<(Ledger, Answer)>),
+    /// Shared, so that a large answer is not copied under the lock.
+    Ended(Arc<(Ledger, Answer)>),
 }
 
 struct Waiter {
@@ -221,7 +222,7 @@ impl Seat {
         }
         let (now, rounds) = (Instant::now(), &self.rounds);
         let mut inner = rounds.lock();
-        inner.runs.insert(self.id, Entry::Ended(Box::new((self.ledger.clone(), answer.clone()))));
+        inner.runs.insert(self.id, Entry::Ended(Arc::new((self.ledger.clone(), answer.clone()))));
         inner.kept.push_back(Kept { id: self.id, until: now + rounds.kept_for, bytes });
         inner.kept_bytes += bytes;
         inner.forget(now, rounds.most_kept, rounds.most_kept_bytes);

@@ -68,10 +68,10 @@ fn outcomes_are_bounded_in_number_bytes_and_age() {
     let few = rounds(10, 2, 1 << 20);
     let ids: Vec<Uuid> = (0..3).map(|_| end(&few, "x")).collect();
     assert_eq!(ids.iter().map(|id| is_kept(&few, *id)).collect::<Vec<_>>(), [false, true, true]);
-    let small = rounds(10, 10, 1000);
-    let ids: Vec<Uuid> = (0..3).map(|_| end(&small, &"x".repeat(350))).collect();
+    let small = rounds(10, 10, 6000);
+    let ids: Vec<Uuid> = (0..3).map(|_| end(&small, &"x".repeat(700))).collect();
     assert_eq!(ids.iter().map(|id| is_kept(&small, *id)).collect::<Vec<_>>(), [false, true, true]);
-    let large = end(&small, &"x".repeat(2000));
+    let large = end(&small, &"x".repeat(9000));
     assert!(!is_kept(&small, large) && is_kept(&small, ids[2]), "what is too large drives nobody out");
     let limits = HostLimits { mrtr_outcome_age: Millis(0), ..HostLimits::default() };
     let brief = Rounds::new(Seal::new(&[7; 32]).unwrap(), &limits);
