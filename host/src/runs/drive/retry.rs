@@ -101,6 +101,8 @@ impl Driver {
     fn wait_for(&mut self, retry: Retry) {
         let Retry { client, outlet, reply, .. } = retry;
         self.run.taken_up(client, outlet);
+        // Clients that repeat and leave, and repeat again, leave nothing behind.
+        self.waiters.retain(|waiter| !waiter.reply.is_closed());
         self.waiters.push(Waiter { reply, tasks: self.run.client().promotes() });
         if self.deadline.is_none() {
             self.taken_up();

@@ -169,7 +169,7 @@ impl Inner {
         let found = self.waiting.iter().find(|(_, w)| plugin.is_none_or(|name| w.plugin == name));
         let Some(number) = found.map(|(number, _)| *number) else { return false };
         if let Some(waiter) = self.waiting.remove(&number) {
-            tracing::info!(plugin = waiter.plugin, "a run that waited for a retry gives way to another");
+            tracing::debug!(plugin = waiter.plugin, "a run that waited for a retry gives way to another");
             waiter.evict.notify_one();
         }
         true
@@ -204,7 +204,9 @@ impl Seat {
     }
 
     /// The run waits from now on; within the share of such runs the longest waiting one gives way.
-    pub(super) fn wait(&self, plugin: &str, right: Waiting) -> Place {
+    pub(super) fn wait(&mut self, plugin: &str, right: Waiting) -> Place {
+        // What was told of an earlier wait, and came too late for it, is not about this one.
+        self.evict = Arc::default();
         let mut inner = self.rounds.lock();
         while inner.waiting.len() >= self.rounds.most_waiting && inner.evict(None) {}
         inner.next += 1;

@@ -82,8 +82,8 @@ fn outcomes_are_bounded_in_number_bytes_and_age() {
 #[tokio::test]
 async fn the_longest_waiting_is_told_and_its_right_goes_at_once() {
     let (rounds, count) = (rounds(2, 10, 1 << 20), Arc::default());
-    let seats: Vec<Seat> = (0..3).map(|_| rounds.enter(Arc::default(), None)).collect();
-    let places: Vec<Place> = seats.iter().map(|seat| seat.wait("p", right(&count))).collect();
+    let mut seats: Vec<Seat> = (0..3).map(|_| rounds.enter(Arc::default(), None)).collect();
+    let places: Vec<Place> = seats.iter_mut().map(|seat| seat.wait("p", right(&count))).collect();
     assert_eq!(count.load(Ordering::SeqCst), 2);
     seats[0].evict.notified().await;
     let mut places = places.into_iter();
@@ -93,6 +93,21 @@ async fn the_longest_waiting_is_told_and_its_right_goes_at_once() {
     assert_eq!(count.load(Ordering::SeqCst), 2);
     drop((kept, places.next()));
     assert_eq!(count.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn what_came_too_late_for_one_round_does_not_end_the_next() {
+    use futures::FutureExt as _;
+    let (rounds, count) = (rounds(1, 10, 1 << 20), Arc::default());
+    let mut seat = rounds.enter(Arc::default(), None);
+    let place = seat.wait("p", right(&count));
+    let mut other = rounds.enter(Arc::default(), None);
+    let others = other.wait("p", right(&count));
+    // Its answers were taken before it heard of that.
+    assert!(place.answered().is_none());
+    drop(others);
+    let _place = seat.wait("p", right(&count));
+    assert!(seat.evict.notified().now_or_never().is_none());
 }
 
 proptest! {
@@ -106,7 +121,7 @@ proptest! {
         for (who, what) in steps {
             match (what, seats[who].take()) {
                 (0, None) => {
-                    let seat = rounds.enter(Arc::default(), None);
+                    let mut seat = rounds.enter(Arc::default(), None);
                     let place = seat.wait("p", right(&count));
                     order.push(who);
                     if order.len() > most as usize {
