@@ -1,13 +1,18 @@
-// Prints the JSON schema of MCP 2026-07-28, as one line of JSON. It is taken from the installed conformance
-// suite, which carries it as an object literal inside its one bundled file.
+// Prints the JSON schemas of MCP, as one line of JSON: an object with one member for each revision. They are taken
+// from the installed conformance suite, which carries them as object literals inside its one bundled file.
 import { readdirSync, readFileSync, existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runInNewContext } from "node:vm";
 
 const BUNDLE = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
-/** A definition that only this revision has. */
-const MARK = "DiscoverResult";
+/** By what a revision's schema is told from the others: definitions that it has, and some that it lacks. */
+const REVISIONS = {
+  "2026-07-28": { has: ["DiscoverResult"], lacks: [] },
+  "2025-11-25": { has: ["GetTaskPayloadResult"], lacks: ["DiscoverResult"] },
+  "2025-06-18": { has: ["ElicitRequest"], lacks: ["GetTaskPayloadResult", "DiscoverResult"] },
+  "2025-03-26": { has: ["JSONRPCBatchRequest"], lacks: ["ElicitRequest"] },
+};
 
 /** The suite may be installed beside this program or in a folder of its own below. */
 function bundle() {
@@ -33,14 +38,21 @@ function end(source, start) {
   throw new Error("an object literal without an end");
 }
 
-function schema(source) {
-  for (const { index } of source.matchAll(/\{\$schema:[`"']https?:\/\/json-schema\.org\/[^,]*,\$defs:/g)) {
+function schemas(source) {
+  const found = {};
+  for (const { index } of source.matchAll(/\{\$schema:[`"']https?:\/\/json-schema\.org\/[^,]*,(\$defs|definitions):/g)) {
     const literal = source.slice(index, end(source, index));
-    if (!literal.includes(`${MARK}:{`)) continue;
+    if (!literal.includes("CallToolResult:{")) continue;
     const value = runInNewContext(`(${literal})`, {}, { timeout: 5000 });
-    if (value.$defs?.[MARK]) return value;
+    const names = value.$defs ?? value.definitions;
+    for (const [revision, { has, lacks }] of Object.entries(REVISIONS)) {
+      if (has.every((name) => names[name]) && !lacks.some((name) => names[name])) found[revision] = value;
+    }
   }
-  throw new Error(`the suite carries no schema that defines ${MARK}`);
+  for (const revision of Object.keys(REVISIONS)) {
+    if (!found[revision]) throw new Error(`the suite carries no schema of MCP ${revision}`);
+  }
+  return found;
 }
 
-process.stdout.write(JSON.stringify(schema(bundle())));
+process.stdout.write(JSON.stringify(schemas(bundle())));

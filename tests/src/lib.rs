@@ -5,11 +5,13 @@ pub mod client;
 pub mod command;
 pub mod guests;
 pub mod host;
+pub mod older;
 pub mod schema;
 pub mod wait;
 
 pub use client::{Client, Reply};
 pub use host::{Host, Setup};
+pub use older::Older;
 pub use wait::eventually;
 
 use serde_json::Value;

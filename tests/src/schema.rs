@@ -13,6 +13,10 @@ use std::{
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
+mod older;
+
+pub use older::{check_older_answer, check_older_message};
+
 /// A method's answer has to fit this definition.
 const RESULTS: [(&str, &str); 10] = [
     ("server/discover", "DiscoverResult"),
@@ -167,7 +171,7 @@ fn validator(definition: &'static str) -> Arc<Validator> {
 }
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-    let mut schema = installed();
+    let mut schema = INSTALLED["2026-07-28"].clone();
     for (name, definition) in extension() {
         schema["$defs"][name] = definition;
     }
@@ -181,7 +185,10 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     schema
 });
 
-/// Reads the schema out of the installed suite.
+/// The schema of each revision.
+static INSTALLED: LazyLock<Value> = LazyLock::new(installed);
+
+/// Reads the schemas out of the installed suite.
 fn installed() -> Value {
     let program = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("clients/schema.mjs");
     let node = std::env::var_os("LAYBY_TESTS_NODE").unwrap_or_else(|| "node".into());

@@ -2,20 +2,22 @@
 //! many there are, is decided here.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts},
 };
 use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    StreamableHttpServerConfig, StreamableHttpService,
+    session::{SessionManager as _, local::LocalSessionManager},
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -37,17 +39,34 @@ const VERSION: &str = "mcp-protocol-version";
 /// The revision that has no sessions: naming it settles what a request is.
 const MODERN: &str = "2026-07-28";
 
+/// How long a client may take from `initialize` to its next message where its place is wanted: far longer than
+/// between two messages that follow each other by themselves.
+const BEGUN: Duration = Duration::from_secs(10);
+
+/// How long the end of a session that was closed for its place may take.
+const FREED: Duration = Duration::from_secs(1);
+
 /// All sessions of older clients.
 pub(super) struct Sessions {
     service: StreamableHttpService<Older, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
     /// Whose each is.
-    owners: Mutex<HashMap<String, Principal>>,
+    owners: Mutex<HashMap<String, Owner>>,
+    /// Sessions that are nobody's, and when each was seen first: their client left before it had an answer.
+    strays: Mutex<HashMap<String, Instant>>,
     places: Arc<Semaphore>,
     most: u32,
     end: CancellationToken,
     /// Answers that are still being written.
     open: Arc<Open>,
+}
+
+/// Whose a session is.
+struct Owner {
+    principal: Principal,
+    since: Instant,
+    /// Its client has said something after `initialize`.
+    used: AtomicBool,
 }
 
 /// Counts the responses to requests (not the streams of `GET`), for an end in order.
@@ -87,6 +106,7 @@ impl Sessions {
             service: StreamableHttpService::new(make, manager.clone(), settings),
             manager,
             owners: Mutex::default(),
+            strays: Mutex::default(),
             places: Arc::new(Semaphore::new(config.max_sessions as usize)),
             most: config.max_sessions,
             end,
@@ -110,17 +130,52 @@ impl Sessions {
         self.end.cancel();
     }
 
-    fn owners(&self) -> std::sync::MutexGuard<'_, HashMap<String, Principal>> {
+    fn owners(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owner>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps whose a new session is, and forgets those that have ended.
     async fn keep(&self, id: &HeaderValue, principal: Principal) {
         let Ok(id) = id.to_str() else { return };
-        let live: Vec<String> = self.manager.sessions.read().await.keys().map(|id| id.to_string()).collect();
+        let live = self.live().await;
         let mut owners = self.owners();
-        owners.retain(|id, _| live.iter().any(|live| live == id));
-        owners.insert(id.to_owned(), principal);
+        owners.retain(|id, _| live.contains(id));
+        owners
+            .insert(id.to_owned(), Owner { principal, since: Instant::now(), used: AtomicBool::new(false) });
+    }
+
+    async fn live(&self) -> HashSet<String> {
+        self.manager.sessions.read().await.keys().map(|id| id.to_string()).collect()
+    }
+
+    /// A place for a new session. Where none is free, those go that were begun and never used: their client left,
+    /// and would keep its place for as long as a session may be idle.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Some(place);
+        }
+        let begun = self.half_made().await;
+        for id in &begun {
+            if let Err(e) = self.manager.close_session(&id.as_str().into()).await {
+                tracing::debug!("a session that nobody uses could not be closed: {e}");
+            }
+        }
+        let place = self.places.clone().acquire_owned();
+        let wait = if begun.is_empty() { Duration::ZERO } else { FREED };
+        tokio::time::timeout(wait, place).await.ok()?.ok()
+    }
+
+    /// Sessions that were begun at least [`BEGUN`] ago, and never used.
+    async fn half_made(&self) -> Vec<String> {
+        let live = self.live().await;
+        let owners = self.owners();
+        let mut strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
+        strays.retain(|id, _| live.contains(id) && !owners.contains_key(id));
+        let mut half_made = |id: &String| match owners.get(id) {
+            Some(owner) => !owner.used.load(Ordering::Relaxed) && owner.since.elapsed() > BEGUN,
+            None => strays.entry(id.clone()).or_insert_with(Instant::now).elapsed() > BEGUN,
+        };
+        live.into_iter().filter(|id| half_made(id)).collect()
     }
 
     /// One request through rmcp's service.
@@ -165,9 +220,9 @@ pub(super) async fn post(app: &App, peer: SocketAddr, parts: Parts, body: Bytes)
             true => None,
             false => return unknown(),
         },
-        None => match sessions.places.clone().try_acquire_owned() {
-            Ok(place) => Some(place),
-            Err(_) => return full(sessions.most),
+        None => match sessions.place().await {
+            Some(place) => Some(place),
+            None => return full(sessions.most),
         },
     };
     let begins = place.is_some();
@@ -194,13 +249,27 @@ pub(super) async fn other(app: &App, peer: SocketAddr, request: Request<Body>) -
     if !admitted {
         return unknown();
     }
-    app.older.serve(request, door(principal, None, None)).await
+    let ends = request.method() == Method::DELETE;
+    let mut response = app.older.serve(request, door(principal, None, None)).await;
+    // rmcp says 202, which published clients take for a failure: it has ended, and there is no more to say.
+    if ends && response.status() == StatusCode::ACCEPTED {
+        response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
 
 impl Sessions {
     /// True where this session is the principal's; another's reads as unknown.
     fn admits(&self, id: &HeaderValue, principal: &Principal) -> bool {
-        id.to_str().is_ok_and(|id| self.owners().get(id).is_some_and(|owner| owner == principal))
+        let Ok(id) = id.to_str() else { return false };
+        match self.owners().get(id) {
+            Some(owner) if owner.principal == *principal => {
+                owner.used.store(true, Ordering::Relaxed);
+                true
+            }
+            _ => false,
+        }
     }
 }
 

@@ -16,15 +16,15 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
         CustomResult, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-        ServerConfig, ServerNotification, SetLevelRequestParams, SubscribeRequestParams,
-        UnsubscribeRequestParams,
+        JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        LoggingLevel, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ServerConfig, ServerNotification, SetLevelRequestParams,
+        SubscribeRequestParams, UnsubscribeRequestParams,
     },
     service::{NotificationContext, Peer, RequestContext},
 };
 use serde::Deserialize as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, broadcast::error::RecvError};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
@@ -157,7 +157,10 @@ impl ServerHandler for Older {
     ) -> Result<InitializeResult, ErrorData> {
         let parts = ctx.extensions.get::<axum::http::request::Parts>();
         if let Some(door) = parts.and_then(|parts| parts.extensions.get::<Door>()) {
-            *lock(&self.place) = lock(&door.place).take();
+            // Another handshake in the same session comes with none, and must not give the first one's back.
+            if let Some(place) = lock(&door.place).take() {
+                *lock(&self.place) = Some(place);
+            }
         }
         ctx.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
@@ -216,6 +219,10 @@ impl ServerHandler for Older {
         Self::adapt(&mut ctx, caller);
         let mut list = self.handler.list_tools(request, ctx).await?;
         (list.ttl_ms, list.cache_scope) = (None, None);
+        for tool in &mut list.tools {
+            spell_out(&mut tool.input_schema);
+            tool.output_schema.as_mut().map(spell_out);
+        }
         Ok(list)
     }
 
@@ -276,7 +283,12 @@ impl ServerHandler for Older {
         request: ReadResourceRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.run(ctx, "resources/read", |ctx| self.handler.read_resource(request, ctx)).await
+        let mut read =
+            self.run(ctx, "resources/read", |ctx| self.handler.read_resource(request, ctx)).await?;
+        if let ReadResourceResponse::Complete(read) = &mut read {
+            (read.ttl_ms, read.cache_scope) = (None, None);
+        }
+        Ok(read)
     }
 
     async fn complete(
@@ -297,6 +309,27 @@ impl ServerHandler for Older {
             return Err(error_data(Fault::invalid("params_invalid", text)));
         }
         self.handler.on_custom_request(request, ctx).await
+    }
+}
+
+/// Writes `true` and `false` as the objects that mean the same. In these revisions the schema of a property is an
+/// object, and a client that checks it would refuse the whole list for one tool that takes any value.
+fn spell_out(schema: &mut Arc<JsonObject>) {
+    let has_short = |schema: &JsonObject| match schema.get("properties") {
+        Some(Value::Object(properties)) => properties.values().any(Value::is_boolean),
+        _ => false,
+    };
+    if !has_short(schema) {
+        return;
+    }
+    if let Some(Value::Object(properties)) = Arc::make_mut(schema).get_mut("properties") {
+        for property in properties.values_mut() {
+            match property {
+                Value::Bool(true) => *property = json!({}),
+                Value::Bool(false) => *property = json!({"not": {}}),
+                _ => {}
+            }
+        }
     }
 }
 

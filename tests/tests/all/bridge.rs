@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use layby_tests::{Client, Host, Reply, Setup, chameleon, client::TASKS, result_code, text};
+use layby_tests::{Client, Host, Older, Reply, Setup, chameleon, client::TASKS, result_code, text};
 use serde_json::{Value, json};
 
 const GET: &str = "layby_task_get";
@@ -320,4 +320,33 @@ async fn the_names_are_the_hosts_own_while_it_bridges() {
     assert!(prefixed.start().await.client().tool_names().await.contains(&format!("my_{GET}")));
     let plain = Setup::new().file("taker", &taker, "").start().await;
     assert_eq!(plain.client().tool_names().await, [GET]);
+}
+
+#[tokio::test]
+async fn a_client_of_an_older_revision_follows_a_long_call_in_its_session() {
+    let (host, _) = host(false).await;
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        let old = Older::begin(&host, version, json!({})).await;
+        let tools = old.request("tools/list", json!({})).await;
+        let names: Vec<&str> =
+            tools.result()["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+        assert_eq!(names[names.len() - 3..], [GET, ANSWER, CANCEL]);
+        let handle = old.call("nap", json!({ "ms": 1200 })).await;
+        let id = handle.result()["structuredContent"]["taskId"].as_str().unwrap().to_owned();
+        assert!(text(handle.result()).contains(GET));
+        let done = old.call(GET, json!({ "taskId": id })).await;
+        assert_eq!(text(done.result()), "slept 1200 ms");
+        // It is the principal's: another session of the same one has it, another principal's has not.
+        let again = Older::begin(&host, version, json!({})).await;
+        assert_eq!(text(again.call(GET, json!({ "taskId": id })).await.result()), "slept 1200 ms");
+        let other = Older::begin_as(&host, version, json!({}), &[("x-forwarded-for", "10.0.0.1")]).await;
+        assert_eq!(result_code(other.call(GET, json!({ "taskId": id })).await.result()), "task_unknown");
+        let slow = old.call("nap", json!({ "ms": 60_000, "step_ms": 20 })).await;
+        let slow = slow.result()["structuredContent"]["taskId"].as_str().unwrap().to_owned();
+        old.call(CANCEL, json!({ "taskId": slow })).await.result();
+        assert_eq!(old.end().await, 204);
+        // A task outlives the session that began it.
+        let ended = again.call(GET, json!({ "taskId": slow })).await;
+        assert_eq!(ended.result()["structuredContent"]["status"], "cancelled", "{}", ended.message);
+    }
 }

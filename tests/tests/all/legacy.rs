@@ -1,108 +1,14 @@
 //! Clients of older revisions: sessions on the same endpoint.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-
 use futures::{Stream, StreamExt as _};
-use layby_tests::{Host, Reply, Setup, chameleon, client, eventually, text};
+use layby_tests::{
+    Older, Setup, chameleon, client, eventually,
+    older::{initialize, plain},
+    schema, text,
+};
 use serde_json::{Value, json};
 
 const REVISIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
-
-/// A client of an older revision, with a session.
-struct Older {
-    http: reqwest::Client,
-    url: String,
-    session: String,
-    version: String,
-    extra: Vec<(&'static str, &'static str)>,
-    next: Arc<AtomicU64>,
-    begun: Value,
-}
-
-fn initialize(version: &str, capabilities: &Value) -> Value {
-    let params = json!({ "protocolVersion": version, "capabilities": capabilities,
-                         "clientInfo": { "name": "layby-tests", "version": "1" } });
-    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
-}
-
-fn plain(url: &str, extra: &[(&'static str, &'static str)]) -> reqwest::RequestBuilder {
-    let mut request = client::http()
-        .post(url)
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream");
-    for (name, value) in extra {
-        request = request.header(*name, *value);
-    }
-    request
-}
-
-impl Older {
-    async fn begin(host: &Host, version: &str, capabilities: Value) -> Self {
-        Self::begin_as(host, version, capabilities, &[]).await
-    }
-
-    async fn begin_as(
-        host: &Host,
-        version: &str,
-        capabilities: Value,
-        extra: &[(&'static str, &'static str)],
-    ) -> Self {
-        let request = plain(host.url(), extra).body(initialize(version, &capabilities).to_string());
-        let reply = client::receive(request.send().await.unwrap()).await.unwrap();
-        let begun = reply.result().clone();
-        let session = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
-        let this = Self {
-            http: client::http(),
-            url: host.url().to_owned(),
-            session,
-            version: begun["protocolVersion"].as_str().unwrap().to_owned(),
-            extra: extra.to_vec(),
-            next: Arc::new(AtomicU64::new(1)),
-            begun,
-        };
-        let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        assert_eq!(this.post(&note).send().await.unwrap().status().as_u16(), 202);
-        this
-    }
-
-    fn with_session(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
-        let request = request.header("mcp-session-id", &self.session);
-        // The oldest of them knows no such header.
-        if self.version == "2025-03-26" {
-            return request;
-        }
-        request.header("mcp-protocol-version", &self.version)
-    }
-
-    fn post(&self, body: &Value) -> reqwest::RequestBuilder {
-        self.with_session(plain(&self.url, &self.extra)).body(body.to_string())
-    }
-
-    fn body(&self, method: &str, params: &Value) -> Value {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
-    }
-
-    async fn request(&self, method: &str, params: Value) -> Reply {
-        let response = self.post(&self.body(method, &params)).send().await.unwrap();
-        client::receive(response).await.unwrap()
-    }
-
-    async fn call(&self, tool: &str, arguments: Value) -> Reply {
-        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
-    }
-
-    /// The session's own stream.
-    async fn stream(&self) -> impl Stream<Item = Value> + Unpin + use<> {
-        let get = self.http.get(&self.url).header("accept", "text/event-stream");
-        let response = self.with_session(get).send().await.unwrap();
-        assert_eq!(response.status().as_u16(), 200);
-        client::messages(response)
-    }
-}
 
 async fn next(stream: &mut (impl Stream<Item = Value> + Unpin)) -> Value {
     let next = tokio::time::timeout(layby_tests::wait::BOUND, stream.next()).await;
@@ -174,13 +80,43 @@ async fn a_session_is_its_principal_s_and_ends_when_told() {
     assert!(third.headers.contains_key("retry-after"));
     assert_eq!(text(mine.call("echo", json!({ "text": "x" })).await.result()), "x");
     // An ended one makes room, and is unknown from then on.
-    assert_eq!(ended(&mine).await, 202);
+    assert_eq!(ended(&mine).await, 204);
     assert_eq!(mine.call("echo", json!({ "text": "x" })).await.status, 404);
     eventually("a place", || async {
         let again = plain(host.url(), &[]).body(initialize("2025-06-18", &json!({})).to_string());
         (again.send().await.unwrap().status() == 200).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn another_handshake_in_a_session_makes_no_room_for_others() {
+    let host = Setup::new().plugin("echo", "").config("[serve]\nmax-sessions = 1").start().await;
+    let old = Older::begin(&host, "2025-11-25", json!({})).await;
+    let again = old.post(&initialize("2025-11-25", &json!({}))).send().await.unwrap();
+    client::receive(again).await.unwrap();
+    assert_eq!(text(old.call("echo", json!({ "text": "x" })).await.result()), "x");
+    let second = plain(host.url(), &[]).body(initialize("2025-11-25", &json!({})).to_string());
+    let second = client::receive(second.send().await.unwrap()).await.unwrap();
+    assert_eq!((second.status, second.code()), (503, "too_many_sessions"));
+}
+
+#[tokio::test]
+async fn sessions_that_nobody_goes_on_with_make_room() {
+    let host = Setup::new().plugin("echo", "").config("[serve]\nmax-sessions = 2").start().await;
+    let used = Older::begin(&host, "2025-11-25", json!({})).await;
+    let begin = async || {
+        let request = plain(host.url(), &[]).body(initialize("2025-11-25", &json!({})).to_string());
+        client::receive(request.send().await.unwrap()).await.unwrap().status
+    };
+    assert_eq!(begin().await, 200);
+    assert_eq!(begin().await, 503, "its client may yet come");
+    eventually("the place of a client that left", || async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        (begin().await == 200).then_some(())
+    })
+    .await;
+    assert_eq!(text(used.call("echo", json!({ "text": "x" })).await.result()), "x", "the other one stays");
 }
 
 #[tokio::test]
@@ -279,11 +215,13 @@ async fn asked(old: &Older, arguments: Value, answer: impl Fn(&Value) -> Value) 
     loop {
         let message = next(&mut stream).await;
         if message["id"] == body["id"] && message.get("method").is_none() {
+            schema::check_older_answer(&old.version, &body, &message);
             return (
                 questions,
                 message["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
             );
         }
+        schema::check_older_message(&old.version, &message);
         let mut reply = answer(&message);
         reply["jsonrpc"] = "2.0".into();
         reply["id"] = message["id"].clone();
@@ -351,4 +289,60 @@ async fn a_question_that_nobody_answers_is_withdrawn() {
         }
     };
     assert!(text(&answer["result"]).contains(r#""count":0"#), "{answer}");
+}
+
+#[tokio::test]
+async fn each_older_revision_has_progress_questions_and_an_end() {
+    let host = Setup::probe("[call]\nhold = \"5s\"").start().await;
+    let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+    for version in REVISIONS {
+        let old = Older::begin(&host, version, capabilities.clone()).await;
+        for list in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+            old.request(list, json!({})).await.result();
+        }
+        let read = old.request("resources/read", json!({ "uri": "probe:///a/b" })).await;
+        assert_eq!(read.result()["contents"][0]["text"], "a/b");
+        let call = json!({ "name": "report", "arguments": { "count": 3 }, "_meta": { "progressToken": 9 } });
+        let reply = old.request("tools/call", call).await;
+        assert!(reply.stream.len() > 1 && reply.stream[0]["params"]["progressToken"] == 9, "{reply:?}");
+        // The oldest knows no elicitation.
+        let roots = |_: &Value| json!({ "result": { "roots": [{ "uri": "file:///a" }] } });
+        let (questions, said) = asked(&old, json!({ "kind": "roots" }), roots).await;
+        assert_eq!(questions[0]["method"], "roots/list");
+        assert!(said.contains("file:///a"), "{said}");
+        if version != "2025-03-26" {
+            let accept = |_: &Value| json!({ "result": { "action": "accept", "content": { "value": "v" } } });
+            assert_eq!(asked(&old, json!({}), accept).await.0[0]["method"], "elicitation/create");
+        }
+        assert_eq!(old.end().await, 204);
+        assert_eq!(old.call("nap", json!({ "ms": 1 })).await.status, 404);
+    }
+}
+
+/// A plugin with a resource of its own.
+fn pet() -> Vec<u8> {
+    let resources = json!([{ "uri": "pet:///a", "name": "a" }]);
+    chameleon::with_catalog(&json!({ "version": "1", "list": "ok", "tools": [], "resources": resources }))
+}
+
+#[tokio::test]
+async fn a_session_is_told_of_the_resources_it_watches() {
+    let other = pet();
+    let host = Setup::probe("").file("pet", &other, "").start().await;
+    let old = Older::begin(&host, "2025-11-25", json!({})).await;
+    let mut stream = old.stream().await;
+    for uri in ["probe:///a", "probe:///b", "pet:///a"] {
+        assert_eq!(old.request("resources/subscribe", json!({ "uri": uri })).await.result(), &json!({}));
+    }
+    assert_eq!(
+        old.request("resources/unsubscribe", json!({ "uri": "probe:///b" })).await.result(),
+        &json!({})
+    );
+    // What is not watched, not any more, or not the plugin's own is not told.
+    for uri in ["probe:///c", "probe:///b", "pet:///a", "probe:///a"] {
+        old.call("changed", json!({ "what": ["contents"], "uri": uri })).await.result();
+    }
+    let told = next(&mut stream).await;
+    assert_eq!(told["method"], "notifications/resources/updated");
+    assert_eq!(told["params"]["uri"], "probe:///a");
 }

@@ -149,3 +149,25 @@ async fn subscriptions_are_bounded() {
     }
     assert_eq!(client.request(LISTEN, json!({})).await.rpc(), -32602);
 }
+
+#[tokio::test]
+async fn changed_contents_are_told_to_who_watches_them_and_only_by_their_plugin() {
+    let other = chameleon::with_catalog(&json!({ "version": "1", "list": "ok", "tools": [],
+                                                  "resources": [{ "uri": "pet:///a", "name": "a" }] }));
+    let host = Setup::probe("").file("pet", &other, "").start().await;
+    let client = host.client();
+    let watched = json!({ "resourceSubscriptions": ["probe:///a", "pet:///a"] });
+    let mut stream = client.stream(LISTEN, wanting(&watched)).await;
+    let opened = next(&mut stream).await;
+    assert_eq!(opened["params"]["notifications"], watched);
+    for uri in ["probe:///b", "pet:///a", "no:///such", "probe:///a"] {
+        client.call("changed", json!({ "what": ["contents"], "uri": uri })).await.result();
+    }
+    let told = next(&mut stream).await;
+    assert_eq!(told["method"], "notifications/resources/updated");
+    assert_eq!(told["params"]["uri"], "probe:///a");
+    assert_eq!(told["params"]["_meta"][SUBSCRIPTION], opened["params"]["_meta"][SUBSCRIPTION]);
+    // Once for what changed many times while nobody took it, and again for each change after that.
+    client.call("changed", json!({ "what": ["contents"], "uri": "probe:///a" })).await.result();
+    assert_eq!(next(&mut stream).await["params"]["uri"], "probe:///a");
+}

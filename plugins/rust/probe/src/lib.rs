@@ -10,32 +10,35 @@ mod work;
 use asking::ask;
 use endings::{cancelled, fail, other, protocol, structured, trap, unsupported};
 use outside::{clock, connect, env, list, random, read, write};
-use telling::{changed, log};
+use telling::{changed, log, place};
 use work::{burn, grow, nap, report, say, shout, stubborn};
 
-layby_plugin::plugin!(
-    ask,
-    burn,
-    cancelled,
-    changed,
-    clock,
-    connect,
-    env,
-    fail,
-    grow,
-    list,
-    log,
-    nap,
-    other,
-    protocol,
-    random,
-    read,
-    report,
-    say,
-    shout,
-    structured,
-    stubborn,
-    trap,
-    unsupported,
-    write,
-);
+layby_plugin::plugin! {
+    tools: [
+        ask,
+        burn,
+        cancelled,
+        changed,
+        clock,
+        connect,
+        env,
+        fail,
+        grow,
+        list,
+        log,
+        nap,
+        other,
+        protocol,
+        random,
+        read,
+        report,
+        say,
+        shout,
+        structured,
+        stubborn,
+        trap,
+        unsupported,
+        write,
+    ],
+    templates: [place],
+}

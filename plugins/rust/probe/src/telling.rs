@@ -2,7 +2,8 @@
 
 use layby_plugin::{
     prelude::*,
-    types::{Change, LogLevel},
+    text_contents,
+    types::{Change, EmbeddedResource, LogLevel},
 };
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -44,6 +45,18 @@ pub(crate) fn changed(args: Changed, call: &Call) -> Result<String> {
         }
     }
     Ok(format!("said it {} times", args.times))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Place {
+    /// Any text.
+    path: String,
+}
+
+/// What `changed` can say to have changed; whoever reads it gets its path.
+#[template(uri_template = "probe:///{+path}")]
+pub(crate) fn place(of: Place) -> Result<EmbeddedResource> {
+    Ok(text_contents(format!("probe:///{}", of.path), "text/plain", of.path.as_str()))
 }
 
 #[derive(Deserialize, JsonSchema)]
