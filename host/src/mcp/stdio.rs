@@ -151,15 +151,28 @@ impl Stdio {
             };
             match whole {
                 Line::End => return Ok(()),
-                Line::TooLong => {
-                    let limit = self.config.max_body;
-                    let text = format!("A message is over serve.max-body = {limit}.");
-                    self.refuse(None, error_data(Fault::invalid("body_too_large", text))).await;
+                Line::Whole if line.iter().all(u8::is_ascii_whitespace) => continue,
+                Line::TooLong | Line::Whole => {}
+            }
+            // What is said here waits for a client that does not read: such a one must be left all the same.
+            let handled = async {
+                match whole {
+                    Line::TooLong => self.too_long().await,
+                    _ => self.clone().message(std::mem::take(&mut line), &mut older).await,
                 }
-                Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole => self.clone().message(std::mem::take(&mut line), &mut older).await,
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                () = gone.cancelled() => return Ok(()),
+                () = handled => {}
             }
         }
+    }
+
+    async fn too_long(&self) {
+        let text = format!("A message is over serve.max-body = {}.", self.config.max_body);
+        self.refuse(None, error_data(Fault::invalid("body_too_large", text))).await;
     }
 
     /// Takes one message to where it belongs.
@@ -181,7 +194,7 @@ impl Stdio {
                 let _ = pipe.lines.send(line).await;
                 *older = Some(pipe);
             }
-            (Some(_), Some(id)) if modern || older.is_none() => self.request(id, line),
+            (Some(_), Some(id)) if modern || older.is_none() => self.request(id, line).await,
             (method, id) => match older {
                 Some(pipe) => drop(pipe.lines.send(line).await),
                 None if method.is_none() => {
@@ -206,8 +219,9 @@ impl Stdio {
         running.inspect(CancellationToken::cancel).is_some()
     }
 
-    /// Serves a request of today in a task of its own.
-    fn request(self: Arc<Self>, id: RequestId, line: Vec<u8>) {
+    /// Serves a request of today in a task of its own. A refusal is said before the next message is read: tasks that
+    /// wait to say one would be without bound.
+    async fn request(self: Arc<Self>, id: RequestId, line: Vec<u8>) {
         let key = json!(id).to_string();
         let token = CancellationToken::new();
         let taken = {
@@ -219,15 +233,15 @@ impl Stdio {
                 true
             }
         };
+        if !taken {
+            let text = format!(
+                "A request of this id is being answered, or {} requests are: wait for their answers.",
+                StdioRules::REQUESTS
+            );
+            return self.refuse(Some(&id), error_data(invalid(&text))).await;
+        }
         let tasks = self.tasks.clone();
         tasks.spawn(async move {
-            if !taken {
-                let text = format!(
-                    "A request of this id is being answered, or {} requests are: wait for their answers.",
-                    StdioRules::REQUESTS
-                );
-                return self.refuse(Some(&id), error_data(invalid(&text))).await;
-            }
             tokio::select! {
                 biased;
                 // What was asked to stop is not answered (MCP 2026-07-28, cancellation).
@@ -340,6 +354,10 @@ impl Stdio {
             let feed = async {
                 let mut first = true;
                 while let Some(mut line) = queue.recv().await {
+                    // rmcp bounds no requests: a client that does not read its answers gets no more of them.
+                    if stdio.out.reserve().await.is_err() {
+                        break;
+                    }
                     line.push(b'\n');
                     if to_service.write_all(&line).await.is_err() {
                         break;
@@ -388,7 +406,11 @@ async fn take_line<R: AsyncBufRead + Unpin>(
     loop {
         let some = input.fill_buf().await?;
         if some.is_empty() {
-            return Ok(if line.is_empty() { Line::End } else { Line::Whole });
+            return Ok(match (too_long, line.is_empty()) {
+                (true, _) => Line::TooLong,
+                (false, true) => Line::End,
+                (false, false) => Line::Whole,
+            });
         }
         let end = some.iter().position(|b| *b == b'\n');
         let part = &some[..end.unwrap_or(some.len())];

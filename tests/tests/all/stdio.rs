@@ -209,3 +209,43 @@ async fn a_signal_ends_it_too() {
     let status = tokio::time::timeout(BOUND, process.child.wait()).await.expect("it ends").unwrap();
     assert_eq!(status.code(), Some(0));
 }
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_keeps_no_process_and_no_memory() {
+    let ask = |id: u64| {
+        let meta = json!({ "io.modelcontextprotocol/protocolVersion": client::PROTOCOL,
+                           "io.modelcontextprotocol/clientCapabilities": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "_meta": meta } }).to_string()
+    };
+    let old = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }).to_string();
+    for kind in ["refused", "today", "older"] {
+        let mut process = Process::start(Setup::probe(""));
+        if kind == "older" {
+            let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+                                 "clientInfo": { "name": "t", "version": "1" } });
+            process.old(0, "initialize", params).await;
+            process.answer(0).await;
+            process.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        }
+        // Until nothing more is taken; all that is taken must be bounded.
+        let mut taken = 0;
+        for id in 1..200_000_u64 {
+            let line = match kind {
+                "refused" => "{".to_owned(),
+                "today" => ask(id),
+                _ => old(id),
+            };
+            let sent = tokio::time::timeout(std::time::Duration::from_secs(2), process.line(&line)).await;
+            if sent.is_err() {
+                break;
+            }
+            taken = id;
+        }
+        assert!(taken < 100_000, "{kind}: {taken} messages were taken, and no answer");
+        let pid = process.child.id().unwrap().to_string();
+        let sent = std::process::Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap();
+        assert!(sent.success());
+        let ended = tokio::time::timeout(BOUND, process.child.wait()).await;
+        assert_eq!(ended.expect("it ends").unwrap().code(), Some(0), "{kind}");
+    }
+}
