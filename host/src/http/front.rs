@@ -67,9 +67,10 @@ fn negotiate(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
         let fault = Fault::invalid("content_type_unsupported", "Send the body as application/json.");
         return Err(Box::new(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, fault)));
     }
-    let accept = text(header::ACCEPT);
+    // A list may come in several lines (RFC 9110, 5.3).
+    let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
     let takes = |wanted: &str, group: &str| {
-        accept.split(',').any(|range| {
+        accept.iter().flat_map(|line| line.split(',')).any(|range| {
             let range = range.split(';').next().unwrap_or_default().trim();
             range == "*/*" || range.eq_ignore_ascii_case(wanted) || range.eq_ignore_ascii_case(group)
         })

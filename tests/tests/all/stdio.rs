@@ -249,3 +249,37 @@ async fn a_client_that_reads_nothing_keeps_no_process_and_no_memory() {
         assert_eq!(ended.expect("it ends").unwrap().code(), Some(0), "{kind}");
     }
 }
+
+#[tokio::test]
+async fn a_slow_subscriber_is_let_go_with_the_reason() {
+    let setup = Setup::probe("").config("[serve]\nwrite-timeout = \"1s\"");
+    let mut process = Process::start(setup);
+    let uri = format!("probe:///{}", "x".repeat(1900));
+    process
+        .ask(1, "subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": [uri] } }))
+        .await;
+    assert_eq!(process.next().await["method"], "notifications/subscriptions/acknowledged");
+    // Far more than a pipe and the queue before it hold; nobody reads for longer than half of the bound.
+    let many = json!({ "name": "changed", "arguments": { "what": ["contents"], "uri": uri, "times": 3000 } });
+    process.ask(2, "tools/call", many).await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let reason = loop {
+        let told = process.next().await;
+        if told["method"] == "notifications/cancelled" {
+            break told["params"]["reason"].as_str().unwrap().to_owned();
+        }
+        assert!(told["method"] == "notifications/resources/updated" || told["id"] == 2, "{told}");
+    };
+    assert!(reason.contains("too long"), "{reason}");
+    assert_eq!(process.answer(1).await["result"]["resultType"], "complete");
+    // It can listen again.
+    process.ask(3, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })).await;
+    loop {
+        let told = process.next().await;
+        if told["method"] == "notifications/subscriptions/acknowledged" {
+            break;
+        }
+        assert_eq!(told["id"], 2, "{told}");
+    }
+    assert_eq!(process.end().await.1, Some(0));
+}
