@@ -257,21 +257,27 @@ impl Report<'_> {
             values.map_or_else(|| "unknown".to_owned(), |v| v.iter().cloned().collect::<Vec<_>>().join(", "))
         };
         let mut text = format!(
-            "file      {}\nsha256    {}\nsize      {}\nkind      {}\nlanguage  {}\nmade by   {}\nserves    {}\n",
+            "file      {}\nsha256    {}\nsize      {}\nkind      {}\nlanguage  {}\nmade by   {}\n",
             neutral_line(&self.file.display().to_string()),
             self.digest,
             show::size(self.size as u64),
             kind(anatomy),
             neutral_line(&language(anatomy)),
             neutral_line(&list(anatomy.producers.get("processed-by"))),
-            self.interfaces().join(", "),
         );
-        text.push_str("\nimports\n");
+        if !self.interfaces().is_empty() {
+            text.push_str(&format!("serves    {}\n", self.interfaces().join(", ")));
+        }
+        if !anatomy.imports.is_empty() {
+            text.push_str("\nimports\n");
+        }
         for import in &anatomy.imports {
             let hint = grant_hint(import).map_or_else(String::new, |h| format!("  ({h})"));
             text.push_str(&format!("  {}{hint}\n", neutral_line(import)));
         }
-        text.push_str("exports\n");
+        if !anatomy.exports.is_empty() {
+            text.push_str("exports\n");
+        }
         for export in &anatomy.exports {
             text.push_str(&format!("  {}\n", neutral_line(export)));
         }

@@ -83,6 +83,16 @@ fn to_json(row: &PluginRow) -> Value {
     })
 }
 
+/// The first few names, and how many more there are: a row stays a line.
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown}, and {more} more"),
+    }
+}
+
 fn text(rows: &[PluginRow]) -> String {
     let cells: Vec<Vec<String>> = rows
         .iter()
@@ -90,7 +100,7 @@ fn text(rows: &[PluginRow]) -> String {
             let digest = serving(row).map_or_else(|| "-".to_owned(), |d| d.short());
             let [prompts, resources, templates] =
                 [&row.prompts, &row.resources, &row.templates].map(|names| names.len().to_string());
-            let tools = row.tools.join(", ");
+            let tools = some(&row.tools);
             vec![row.name.clone(), state(row).to_owned(), digest, prompts, resources, templates, tools]
         })
         .collect();

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{exit::Failure, out::Out, stack::Stack};
 use crate::config::Config;
 
-/// Serves the tools of a folder of plugins over MCP.
+/// Serves what a folder of plugins offers over MCP.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Address and port to listen on [default: 127.0.0.1:7331]

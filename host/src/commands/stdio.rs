@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{exit::Failure, stack::Rooms};
 use crate::{base::Millis, config::Config, mcp};
 
-/// Serves the tools of a folder of plugins over standard input and output.
+/// Serves what a folder of plugins offers over standard input and output.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Folder of NAME.wasm and NAME.toml [default: plugins]

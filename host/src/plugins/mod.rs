@@ -351,6 +351,7 @@ fn open_folder(folder: &Path, known: bool) -> Result<scan::Found, Fault> {
     };
     match scan::scan(folder) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && !known => {
+            tracing::warn!("there was no plugin folder {}: made an empty one", folder.display());
             std::fs::create_dir_all(folder).and_then(|()| scan::scan(folder)).map_err(fault)
         }
         found => found.map_err(fault),
