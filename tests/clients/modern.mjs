@@ -4,15 +4,10 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-import { answerQuestion, clientInfo, elicited, print, roots, run, sampled } from "./steps.mjs";
+import { answerQuestion, clientInfo, elicited, print, roots, run, sampled, transport } from "./steps.mjs";
 
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 const CHANGES = ["tools", "prompts", "resources"];
-
-function transport(target, plan) {
-  if (Array.isArray(target)) return new StdioClientTransport({ command: target[0], args: target.slice(1), stderr: "inherit" });
-  return new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers: plan.headers ?? {} } });
-}
 
 run(async (target, plan, inbox) => {
   const client = new Client(clientInfo, {
@@ -35,7 +30,7 @@ run(async (target, plan, inbox) => {
   client.setNotificationHandler("notifications/resources/updated", ({ params }) =>
     inbox.put("notifications/resources/updated", params),
   );
-  await client.connect(transport(target, plan));
+  await client.connect(transport(target, plan, StdioClientTransport, StreamableHTTPClientTransport));
   const era = client.getProtocolEra();
   print("connected", { era, version: client.getNegotiatedProtocolVersion?.(), server: client.getServerVersion() });
 

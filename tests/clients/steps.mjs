@@ -25,6 +25,12 @@ const EXPECT_MS = 10_000;
 
 export const print = (event, rest = {}) => process.stdout.write(`${JSON.stringify({ event, ...rest })}\n`);
 
+/** The way to TARGET, made with an SDK's transports. */
+export function transport(target, plan, Stdio, Http) {
+  if (Array.isArray(target)) return new Stdio({ command: target[0], args: target.slice(1), stderr: "inherit" });
+  return new Http(new URL(target), { requestInit: { headers: plan.headers ?? {} } });
+}
+
 /** MCP's elicitation result from an answer of the plan. */
 export function elicited(answer) {
   if (answer === "accept") return { action: "accept" };

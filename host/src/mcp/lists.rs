@@ -50,7 +50,9 @@ impl Handler {
     /// `tools/list`.
     pub(super) fn tools(&self, request: Option<PaginatedRequestParams>) -> Result<ListToolsResult, Fault> {
         let page = self.page(Kind::Tools, request, |c| &c.tools, |tool| tool.listed.clone())?;
-        Ok(result!(ListToolsResult, page))
+        let mut result = result!(ListToolsResult, page);
+        result.tools = self.bridged(result.tools, result.next_cursor.is_none());
+        Ok(result)
     }
 
     /// `prompts/list`.

@@ -144,9 +144,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut page = self.tools(request).map_err(error_data)?;
-        page.tools = self.bridged(page.tools, page.next_cursor.is_none());
-        Ok(page)
+        self.tools(request).map_err(error_data)
     }
 
     async fn list_prompts(

@@ -213,11 +213,9 @@ impl ServerHandler for Older {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut ctx: RequestContext<RoleServer>,
+        _ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = Self::caller(&ctx);
-        Self::adapt(&mut ctx, caller);
-        let mut list = self.handler.list_tools(request, ctx).await?;
+        let mut list = self.handler.tools(request).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         for tool in &mut list.tools {
             spell_out(&mut tool.input_schema);
@@ -229,11 +227,9 @@ impl ServerHandler for Older {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut ctx: RequestContext<RoleServer>,
+        _ctx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let caller = Self::caller(&ctx);
-        Self::adapt(&mut ctx, caller);
-        let mut list = self.handler.list_prompts(request, ctx).await?;
+        let mut list = self.handler.prompts(request).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }
@@ -241,11 +237,9 @@ impl ServerHandler for Older {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut ctx: RequestContext<RoleServer>,
+        _ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let caller = Self::caller(&ctx);
-        Self::adapt(&mut ctx, caller);
-        let mut list = self.handler.list_resources(request, ctx).await?;
+        let mut list = self.handler.resources(request).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }
@@ -253,11 +247,9 @@ impl ServerHandler for Older {
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut ctx: RequestContext<RoleServer>,
+        _ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let caller = Self::caller(&ctx);
-        Self::adapt(&mut ctx, caller);
-        let mut list = self.handler.list_resource_templates(request, ctx).await?;
+        let mut list = self.handler.templates(request).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use crate::store::QuestionKind;
+use crate::{base::Millis, config::CallPolicy, store::QuestionKind};
 
 /// What the client declared with this request (MCP 2026-07-28, client capabilities).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,11 @@ impl Client {
     /// True where a run for this client can become a task.
     pub const fn promotes(self) -> bool {
         self.tasks || self.bridge
+    }
+
+    /// How long a response to this client may be held open: past it the run becomes a task, or is stopped.
+    pub(super) const fn patience(self, call: &CallPolicy) -> Millis {
+        if self.promotes() { call.deadline } else { call.hold }
     }
 
     /// True where a question of this kind can come to an answer: the client's own, or, by bridge tools and

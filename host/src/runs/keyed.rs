@@ -84,8 +84,7 @@ impl Runs {
         task: Task,
     ) -> Answer {
         let call = tool.map(|t| t.plugin.policy.call_of(&t.own_name).clone()).unwrap_or_default();
-        let within = if client.promotes() { call.deadline } else { call.hold };
-        let until = Instant::now() + within.duration();
+        let until = Instant::now() + client.patience(&call).duration();
         let mut task = task;
         // False where its run cannot be asked here: it asks by its task, or lives in another process.
         let mut here = !client.tasks;

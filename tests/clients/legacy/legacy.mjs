@@ -15,12 +15,7 @@ import {
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 
-import { answerQuestion, clientInfo, elicited, print, roots, run, sampled } from "../steps.mjs";
-
-function transport(target, plan) {
-  if (Array.isArray(target)) return new StdioClientTransport({ command: target[0], args: target.slice(1), stderr: "inherit" });
-  return new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers: plan.headers ?? {} } });
-}
+import { answerQuestion, clientInfo, elicited, print, roots, run, sampled, transport } from "../steps.mjs";
 
 run(async (target, plan, inbox) => {
   const client = new Client(clientInfo, {
@@ -43,7 +38,7 @@ run(async (target, plan, inbox) => {
   ]) {
     client.setNotificationHandler(schema, ({ method, params }) => inbox.put(method, params));
   }
-  const wire = transport(target, plan);
+  const wire = transport(target, plan, StdioClientTransport, StreamableHTTPClientTransport);
   await client.connect(wire);
   print("connected", { era: "legacy", version: wire.protocolVersion, server: client.getServerVersion() });
   // Such a server tells changes unasked.

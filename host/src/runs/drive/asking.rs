@@ -228,10 +228,9 @@ impl Driver {
 
     /// The time that a response may be held open begins anew.
     pub(super) fn taken_up(&mut self) {
-        let call = self.run.work.policy();
-        let open_for = if self.run.client().promotes() { call.deadline } else { call.hold };
         self.taken_at = Instant::now();
-        self.deadline = Some(self.taken_at + open_for.duration());
+        let patience = self.run.client().patience(self.run.work.policy());
+        self.deadline = Some(self.taken_at + patience.duration());
     }
 
     /// Hands the answers to the guest, which has a slot again.

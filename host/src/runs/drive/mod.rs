@@ -99,16 +99,14 @@ pub(super) struct Start {
 impl Driver {
     pub(super) fn new(runs: Arc<Runs>, run: Arc<Run>, start: Start) -> Self {
         let now = Instant::now();
-        let tasks = run.client().promotes();
-        let call = run.work.policy();
-        let open_for = if tasks { call.deadline } else { call.hold };
+        let (client, call) = (run.client(), run.work.policy());
         let early = if call.pre_answers { start.early } else { BTreeMap::new() };
         Self {
-            deadline: Some(now + open_for.duration()),
+            deadline: Some(now + client.patience(call).duration()),
             active_left: run.work.plugin.policy.limits.active_time.duration(),
             runs,
             request: Some(start.request),
-            waiters: vec![Waiter { reply: start.reply, tasks }],
+            waiters: vec![Waiter { reply: start.reply, tasks: client.promotes() }],
             held: start.held,
             revealed: false,
             rounds: 0,
