@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The interface as linkers name it.
-const INTERFACE: &str = "layby:plugin/call@0.1.0";
+const INTERFACE: &str = "layby:plugin/call@1.0.0";
 /// Bytes of a progress message that are kept: it becomes one line of a task's status.
 const MESSAGE: usize = 4 << 10;
 /// Bytes of the URI in `changed`.

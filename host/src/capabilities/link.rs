@@ -14,10 +14,13 @@ use crate::engine::Engine;
 
 /// The package whose interfaces a plugin exports.
 const PACKAGE: &str = "layby:plugin/";
-/// Its version that this host calls.
-const VERSION: &str = "0.1.0";
+/// Its version that this host calls. A component of any other version of the same major number has at least
+/// what this one's are asked for, and wasmtime matches such names.
+const VERSION: &str = "1.0.0";
+/// What the names of all of them end with, up to the minor number.
+const MAJOR: &str = "@1.";
 /// The interface that every plugin exports.
-const TOOLS: &str = "layby:plugin/tools@0.1.0";
+const TOOLS: &str = "layby:plugin/tools@1.0.0";
 
 /// A component that is linked and type-checked, ready to instantiate.
 #[derive(Clone)]
@@ -108,12 +111,9 @@ impl Linked {
     fn exported(&self, component: &Component) -> anyhow::Result<Exports> {
         let kind = component.component_type();
         let names: Vec<&str> = kind.exports(self.linker.engine()).map(|(name, _)| name).collect();
-        let ours =
-            |name: &str| names.iter().any(|n| n.strip_prefix(PACKAGE) == Some(&format!("{name}@{VERSION}")));
-        let other = names
-            .iter()
-            .find(|n| n.strip_prefix(PACKAGE).is_some_and(|n| !n.ends_with(&format!("@{VERSION}"))));
-        if let Some(other) = other {
+        let start = |name: &str| format!("{PACKAGE}{name}{MAJOR}");
+        let ours = |name: &str| names.iter().any(|n| n.starts_with(&start(name)));
+        if let Some(other) = names.iter().find(|n| n.starts_with(PACKAGE) && !n.contains(MAJOR)) {
             anyhow::bail!(
                 "it exports `{other}`, and this host calls version {VERSION}; build it with this version's WIT"
             );

@@ -14,20 +14,24 @@ use crate::{
 /// A plugin whose core module has `rest`, and `body` in `call-tool`. Its `$ok` is a result without content;
 /// `(global.get $out)` has room to make another.
 fn guest(rest: &str, body: &str) -> Vec<u8> {
+    wat::parse_str(text(rest, body)).unwrap()
+}
+
+fn text(rest: &str, body: &str) -> String {
     let core = format!(
         r#"(core module (;0;)
-            (import "layby:plugin/call@0.1.0" "request-input" (func $ask (param i32 i32 i32)))
-            (import "layby:plugin/call@0.1.0" "report-progress" (func $report (param f64 i32 f64 i32 i32 i32)))
-            (import "layby:plugin/call@0.1.0" "log" (func $log (param i32 i32 i32)))
+            (import "layby:plugin/call@1.0.0" "request-input" (func $ask (param i32 i32 i32)))
+            (import "layby:plugin/call@1.0.0" "report-progress" (func $report (param f64 i32 f64 i32 i32 i32)))
+            (import "layby:plugin/call@1.0.0" "log" (func $log (param i32 i32 i32)))
             (memory (export "memory") 1)
             (global $out i32 (i32.const 1024))
             (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 4096))
             (func $ok (result i32) (global.get $out))
-            (func (export "layby:plugin/tools@0.1.0#list-tools") (result i32) (global.get $out))
+            (func (export "layby:plugin/tools@1.0.0#list-tools") (result i32) (global.get $out))
             {rest}
-            (func (export "layby:plugin/tools@0.1.0#call-tool") (param i32 i32 i32 i32) (result i32) {body}))"#
+            (func (export "layby:plugin/tools@1.0.0#call-tool") (param i32 i32 i32 i32) (result i32) {body}))"#
     );
-    wat::parse_str(include_str!("tests/plugin.wat").replace("@CORE@", &core)).unwrap()
+    include_str!("tests/plugin.wat").replace("@CORE@", &core)
 }
 
 fn request() -> Request {
@@ -315,13 +319,21 @@ async fn a_flood_in_the_log_is_cut_with_one_notice() {
     assert!(logged[10].contains("`stderr` (1000B)"), "{}", logged[10]);
 }
 
+#[tokio::test]
+async fn any_version_of_the_same_major_number_is_called() {
+    let bench = Bench::new();
+    let later =
+        text("", "(call $ok)").replace("tools@1.0.0", "tools@1.7.2").replace("call@1.0.0", "call@1.0.9");
+    bench.call(&wat::parse_str(later).unwrap()).await.0.unwrap().unwrap();
+}
+
 #[test]
 fn the_wrong_world_is_told_in_words() {
     let bench = Bench::new();
     let refuse = |text: &str| bench.prepare(&wat::parse_str(text).unwrap()).err().unwrap().to_string();
     let refused = refuse("(component)");
     assert!(
-        refused.contains("does not export `layby:plugin/tools@0.1.0` (it exports `nothing`)"),
+        refused.contains("does not export `layby:plugin/tools@1.0.0` (it exports `nothing`)"),
         "{refused}"
     );
     let refused = refuse(r#"(component (import "wasi:nn/graph@0.2.0" (instance (export "f" (func)))))"#);
@@ -329,7 +341,7 @@ fn the_wrong_world_is_told_in_words() {
     let other = r#"(component (instance $i) (export "layby:plugin/tools@0.2.0" (instance $i)))"#;
     let refused = refuse(other);
     assert!(refused.contains("exports `layby:plugin/tools@0.2.0`"), "{refused}");
-    let empty = r#"(component (instance $i) (export "layby:plugin/tools@0.1.0" (instance $i)))"#;
+    let empty = r#"(component (instance $i) (export "layby:plugin/tools@1.0.0" (instance $i)))"#;
     let refused = refuse(empty);
     assert!(refused.contains("list-tools"), "{refused}");
 }

@@ -39,10 +39,10 @@ mod bindings {
             package layby:chameleon;
 
             world chameleon {
-                include layby:plugin/plugin@0.1.0;
-                include layby:plugin/plugin-prompts@0.1.0;
-                include layby:plugin/plugin-resources@0.1.0;
-                include layby:plugin/plugin-completions@0.1.0;
+                include layby:plugin/plugin@1.0.0;
+                include layby:plugin/plugin-prompts@1.0.0;
+                include layby:plugin/plugin-resources@1.0.0;
+                include layby:plugin/plugin-completions@1.0.0;
             }
         ",
         world: "layby:chameleon/chameleon",

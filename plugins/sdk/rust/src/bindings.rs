@@ -16,8 +16,8 @@ pub mod prompts {
         path: "../../../wit",
         world: "plugin-prompts",
         with: {
-            "layby:plugin/types@0.1.0": layby_plugin::bindings::layby::plugin::types,
-            "layby:plugin/call@0.1.0": layby_plugin::bindings::layby::plugin::call,
+            "layby:plugin/types@1.0.0": layby_plugin::bindings::layby::plugin::types,
+            "layby:plugin/call@1.0.0": layby_plugin::bindings::layby::plugin::call,
         },
         pub_export_macro: true,
         default_bindings_module: "layby_plugin::bindings::prompts",
@@ -31,8 +31,8 @@ pub mod resources {
         path: "../../../wit",
         world: "plugin-resources",
         with: {
-            "layby:plugin/types@0.1.0": layby_plugin::bindings::layby::plugin::types,
-            "layby:plugin/call@0.1.0": layby_plugin::bindings::layby::plugin::call,
+            "layby:plugin/types@1.0.0": layby_plugin::bindings::layby::plugin::types,
+            "layby:plugin/call@1.0.0": layby_plugin::bindings::layby::plugin::call,
         },
         pub_export_macro: true,
         default_bindings_module: "layby_plugin::bindings::resources",
@@ -46,8 +46,8 @@ pub mod completions {
         path: "../../../wit",
         world: "plugin-completions",
         with: {
-            "layby:plugin/types@0.1.0": layby_plugin::bindings::layby::plugin::types,
-            "layby:plugin/call@0.1.0": layby_plugin::bindings::layby::plugin::call,
+            "layby:plugin/types@1.0.0": layby_plugin::bindings::layby::plugin::types,
+            "layby:plugin/call@1.0.0": layby_plugin::bindings::layby::plugin::call,
         },
         pub_export_macro: true,
         default_bindings_module: "layby_plugin::bindings::completions",
