@@ -12,12 +12,15 @@ mod python;
 mod server;
 mod sh;
 mod test;
+mod tools;
 
 /// Layby's chores. Each installs what it needs.
 #[derive(Parser)]
 enum Chore {
     /// Build every plugin to `target/plugins/NAME.wasm`, with its policy file.
     Plugins(plugins::Args),
+    /// Print, for `eval`, the environment in which a language's ordinary tools build plugins.
+    Tools(tools::Args),
     /// Set everything up and run the main job, telling what happens.
     Demo(demo::Args),
     /// Set everything up and pass all tests.
@@ -31,6 +34,7 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Plugins(args) => plugins::run(args),
+        Chore::Tools(args) => tools::run(&args),
         Chore::Demo(args) => demo::run(args),
         Chore::Test(args) => test::run(args),
         Chore::Conformance(args) => conformance::run(args),

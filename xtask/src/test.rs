@@ -2,13 +2,17 @@
 
 use std::{
     env,
-    process::Command,
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
-use crate::{clients, node::cargo, plugins, sh};
+use crate::{
+    clients,
+    node::cargo,
+    plugins::{self, Language},
+    sh,
+};
 
 /// Options.
 #[derive(clap::Args)]
@@ -92,14 +96,7 @@ fn test(args: &Args) -> Result<()> {
     sh::run("all tests", &mut test)
 }
 
-/// The unit tests of plugins and their kit, outside the sandbox.
+/// The unit tests of plugins and kits of every language, outside the sandbox.
 fn test_plugins(args: &Args) -> Result<()> {
-    let manifest = sh::root().join("plugins/Cargo.toml");
-    ensure!(manifest.exists(), "{} is missing", manifest.display());
-    // Without the guest that has no standard library, and so no test harness.
-    let mut test: Command = cargo();
-    test.args(["test", "--locked", "--workspace", "--exclude", "echo-minimal", "--lib", "--manifest-path"])
-        .arg(manifest);
-    test.arg("--target-dir").arg(sh::root().join("target/sdk-tests")).args(args.filter.as_deref());
-    sh::run("the tests of the plugins", &mut test)
+    Language::ALL.into_iter().try_for_each(|language| language.test(args.filter.as_deref()))
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::output_of;
-use crate::sh;
+use crate::{sh, tools::Environment};
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -67,21 +67,29 @@ impl Compiler {
         let manifest = sh::root().join("plugins/Cargo.toml");
         cargo.args(["build", "--quiet", "--release", "--locked", "--target", TARGET]);
         cargo.arg("--manifest-path").arg(manifest).arg("--target-dir").arg(self.target_dir());
-        if let Self::Debian { linkers } = self {
-            let path = env::var_os("PATH").unwrap_or_default();
-            let path = [linkers.join("gcc-ld")].into_iter().chain(env::split_paths(&path));
-            cargo.arg("-Zbuild-std=std,panic_abort");
-            // The standard library's source is an unstable thing to build, for this compiler too.
-            cargo.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", DEBIAN_RUSTC);
-            if let Ok(path) = env::join_paths(path) {
-                cargo.env("PATH", path);
-            }
-            let linker = linkers.join("wasm-component-ld");
-            // Encoded, since a path may have a space.
-            let flags = ["-L", "native=/usr/lib/wasm32-wasi", "-C", &format!("linker={}", linker.display())];
-            cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-        }
+        let environment = self.environment();
+        // A path that cannot be joined is one that cannot be searched either.
+        let _ = environment.apply(&mut cargo);
         cargo
+    }
+
+    /// What cargo needs in its environment to build with this compiler.
+    pub(super) fn environment(&self) -> Environment {
+        let Self::Debian { linkers } = self else { return Environment::default() };
+        let linker = linkers.join("wasm-component-ld");
+        // Encoded, since a path may have a space.
+        let flags = ["-L", "native=/usr/lib/wasm32-wasi", "-C", &format!("linker={}", linker.display())];
+        let variables = [
+            // The standard library's source is an unstable thing to build, for this compiler too.
+            ("RUSTC_BOOTSTRAP", "1".into()),
+            ("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort".into()),
+            ("RUSTC", DEBIAN_RUSTC.into()),
+            ("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}").into()),
+        ];
+        Environment {
+            path: vec![linkers.join("gcc-ld")],
+            variables: variables.map(|(name, value)| (name.to_owned(), value)).into(),
+        }
     }
 
     /// Where the components come out, named as crates are.
