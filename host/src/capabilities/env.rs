@@ -58,11 +58,20 @@ enum ConfigError {
     Io(String),
 }
 
+/// Every version of the interface that components in the wild import, all of the same shape: two drafts and
+/// the candidate, a dated draft that one host shipped, and the first draft's older name.
+pub(super) const CONFIG: [&str; 4] = [
+    "wasi:config/store@0.2.0-draft",
+    "wasi:config/store@0.2.0-rc.1",
+    "wasi:config/store@0.2.0-draft-2024-09-27",
+    "wasi:config/runtime@0.2.0-draft",
+];
+
 /// Adds environment, exit and configuration.
 pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     environment::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
     exit::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
-    for name in ["wasi:config/store@0.2.0-draft", "wasi:config/store@0.2.0-rc.1"] {
+    for name in CONFIG {
         let mut store = linker.instance(name)?;
         store.func_wrap("get", |mut store, (key,): (String,)| {
             let state: &mut State = store.data_mut();

@@ -235,4 +235,6 @@ pub struct Used {
 }
 
 #[cfg(test)]
+mod standard_tests;
+#[cfg(test)]
 mod tests;

@@ -203,6 +203,9 @@ enum Level {
     Critical,
 }
 
+/// Every version of the interface that components in the wild import, all of the same shape.
+pub(super) const LOGGING: [&str; 2] = ["wasi:logging/logging", "wasi:logging/logging@0.1.0-draft"];
+
 /// Adds the standard streams and `wasi:logging`.
 pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     stdin::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
@@ -211,7 +214,7 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     terminal_stdin::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
     terminal_stdout::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
     terminal_stderr::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
-    for name in ["wasi:logging/logging", "wasi:logging/logging@0.1.0-draft"] {
+    for name in LOGGING {
         linker.instance(name)?.func_wrap(
             "log",
             |mut store, (level, context, text): (Level, String, String)| {

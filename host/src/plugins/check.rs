@@ -256,7 +256,8 @@ pub(super) async fn listing(
         limits,
         grants: Arc::new(Granted::default()),
         caller: Arc::new(Nobody(move |message: &str| {
-            tracing::debug!(plugin = %plugin, "while listing: {}", neutral(message, LOG_LINE));
+            let text = neutral(message, LOG_LINE);
+            tracing::debug!(target: "layby::plugin", plugin = %plugin, "while listing: {text}");
         })),
         seed: digest.0,
         fuel_slice,

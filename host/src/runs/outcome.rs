@@ -150,6 +150,21 @@ impl Outcome {
         ))
     }
 
+    /// How it went, in a word or two: `ok`, `tool error`, or the stable code.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Answer(Answer::Result(result)) if result.is_error == Some(true) => {
+                let code = result.meta.as_ref().and_then(|meta| meta.get("layby/code"));
+                code.and_then(Value::as_str).unwrap_or("tool error")
+            }
+            Self::Answer(_) => "ok",
+            Self::Error(fault) | Self::Dropped(fault) => fault.code,
+            Self::Cancelled => "cancelled",
+            Self::Stopped(End::Failed(error)) => error["data"]["code"].as_str().unwrap_or("stopped"),
+            Self::Stopped(_) => "stopped",
+        }
+    }
+
     pub(super) fn into_answer(self) -> Answer {
         match self {
             Self::Answer(answer) => answer,

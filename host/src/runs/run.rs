@@ -1,8 +1,11 @@
 //! What a run's driver, its guest and its request share.
 
-use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use futures::future::BoxFuture;
@@ -10,11 +13,17 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, target::Work};
 use crate::{
-    base::{Digest, Principal},
+    base::{Digest, Principal, TaskId},
     capabilities::{Asked, Audience, Caller, wit_call},
     plugins::Plugins,
     store::{Answer, QuestionKind},
 };
+
+/// The target of what plugins write: their log and their standard streams.
+pub(super) const PLUGIN_LOG: &str = "layby::plugin";
+
+/// The target of what becomes of calls, at `debug`: `layby dev` shows it.
+const CALLS_LOG: &str = "layby::calls";
 
 /// The guest's question, on its way to the driver.
 pub(super) struct Question {
@@ -41,6 +50,9 @@ pub(super) struct Run {
     /// What the newest request of this run declared.
     client: Mutex<Client>,
     plugins: Weak<Plugins>,
+    began: Instant,
+    /// The task that it has become, for the log.
+    task: OnceLock<TaskId>,
     /// Set once cancellation is asked for; the guest reads it.
     cancelled: AtomicBool,
     pub(super) requests: Arc<Requests>,
@@ -75,6 +87,8 @@ impl Run {
             mark,
             client: Mutex::new(client),
             plugins,
+            began: Instant::now(),
+            task: OnceLock::new(),
             cancelled: AtomicBool::new(false),
             requests: Arc::default(),
             outlet: Mutex::new(outlet),
@@ -98,6 +112,38 @@ impl Run {
         client.bridge &= self.work.tool().is_some();
         *lock(&self.client) = client;
         *lock(&self.outlet) = outlet;
+    }
+
+    /// From now on the run's lines in the log name its task. A run becomes one task at most.
+    pub(super) fn became(&self, task: TaskId) {
+        let _ = self.task.set(task);
+    }
+
+    /// The task that it has become.
+    pub(super) fn task(&self) -> Option<TaskId> {
+        self.task.get().copied()
+    }
+
+    /// Logs that it is a task now.
+    pub(super) fn log_task(&self) {
+        self.log_call("became a task");
+    }
+
+    /// Logs that it asks; `keys` are the plugin's.
+    pub(super) fn log_question(&self, keys: &[&str]) {
+        self.log_call(format_args!("asks {}", keys.join(", ")));
+    }
+
+    /// Logs its end.
+    pub(super) fn log_end(&self, how: &str) {
+        self.log_call(how);
+    }
+
+    fn log_call(&self, what: impl std::fmt::Display) {
+        let (plugin, tool) = (self.work.plugin.name.as_str(), self.work.name());
+        let task = self.task().map(tracing::field::display);
+        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(target: CALLS_LOG, plugin, tool, task, ms, "{what}");
     }
 
     /// From now on the guest sees that it is to stop.
@@ -227,14 +273,17 @@ impl Caller for Run {
             let _ = outlet.notices.try_send(Notice::Log(line));
         }
         let (plugin, tool) = (self.work.plugin.name.as_str(), self.work.name());
+        let task = self.task().map(tracing::field::display);
         match level {
-            wit_call::LogLevel::Debug => tracing::debug!(target: "layby::plugin", plugin, tool, "{message}"),
+            wit_call::LogLevel::Debug => tracing::debug!(target: PLUGIN_LOG, plugin, tool, task, "{message}"),
             wit_call::LogLevel::Info | wit_call::LogLevel::Notice => {
-                tracing::info!(target: "layby::plugin", plugin, tool, "{message}");
+                tracing::info!(target: PLUGIN_LOG, plugin, tool, task, "{message}");
             }
-            wit_call::LogLevel::Warning => tracing::warn!(target: "layby::plugin", plugin, tool, "{message}"),
+            wit_call::LogLevel::Warning => {
+                tracing::warn!(target: PLUGIN_LOG, plugin, tool, task, "{message}");
+            }
             wit_call::LogLevel::Error | wit_call::LogLevel::Critical => {
-                tracing::error!(target: "layby::plugin", plugin, tool, "{message}");
+                tracing::error!(target: PLUGIN_LOG, plugin, tool, task, "{message}");
             }
         }
     }

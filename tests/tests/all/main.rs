@@ -18,6 +18,7 @@ mod legacy;
 mod library;
 mod limits;
 mod listen;
+mod log;
 mod mrtr;
 mod promote;
 mod prompts;

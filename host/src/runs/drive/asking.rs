@@ -43,6 +43,8 @@ impl Driver {
             let _ = question.reply.send(Ok(answers));
             return None;
         }
+        let open = slots.iter().filter(|slot| slot.answer.is_none());
+        self.run.log_question(&open.map(|slot| slot.key.as_str()).collect::<Vec<_>>());
         let bytes = self.run.meter.load(std::sync::atomic::Ordering::Relaxed);
         let run = self.run.clone();
         let right = match self.runs.rounds.room(&self.runs.slots, &run.work.plugin, bytes) {

@@ -101,6 +101,9 @@ impl Driver {
         let now = Instant::now();
         let (client, call) = (run.client(), run.work.policy());
         let early = if call.pre_answers { start.early } else { BTreeMap::new() };
+        if let Some(held) = &start.held {
+            run.became(held.id);
+        }
         Self {
             deadline: Some(now + client.patience(call).duration()),
             active_left: run.work.plugin.policy.limits.active_time.duration(),

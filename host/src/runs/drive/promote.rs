@@ -55,6 +55,8 @@ impl Driver {
         let active = self.active_since.map_or(Duration::ZERO, |since| since.elapsed());
         let new = new_task(&self.run, questions, Millis::from(self.active_left.saturating_sub(active)));
         let (held, task) = self.runs.tasks.create(new).await?;
+        self.run.became(held.id);
+        self.run.log_task();
         self.held = Some(held);
         self.handed_out(task);
         Ok(())
@@ -108,6 +110,7 @@ impl Driver {
         self.permit = None;
         self.open = None;
         self.admit = None;
+        self.run.log_end(outcome.name());
         let keep = !matches!(outcome, Outcome::Dropped(_) | Outcome::Cancelled);
         let mut answer = None;
         if let Some(held) = self.held.take() {

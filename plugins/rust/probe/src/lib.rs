@@ -4,12 +4,14 @@
 mod asking;
 mod endings;
 mod outside;
+mod standard;
 mod telling;
 mod work;
 
 use asking::ask;
 use endings::{cancelled, fail, other, protocol, structured, trap, unsupported};
 use outside::{clock, connect, env, list, random, read, write};
+use standard::{config, note};
 use telling::{changed, log, place};
 use work::{burn, grow, nap, report, say, shout, stubborn};
 
@@ -20,6 +22,7 @@ layby_plugin::plugin! {
         cancelled,
         changed,
         clock,
+        config,
         connect,
         env,
         fail,
@@ -27,6 +30,7 @@ layby_plugin::plugin! {
         list,
         log,
         nap,
+        note,
         other,
         protocol,
         random,
