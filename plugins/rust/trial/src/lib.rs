@@ -1,0 +1,156 @@
+//! Uses all that the kit has, as `trial` of every language does. The host's tests call it; nobody should
+//! serve it.
+
+use std::{hint::black_box, thread, time::Duration};
+
+use layby_plugin::{form, prelude::*, types::LogLevel};
+
+use crate::standard::Level;
+
+/// The imports of the world `standard`, of which the kit has no part.
+mod standard;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+/// Returns the text.
+#[tool(read_only)]
+fn echo(args: Echo) -> Result<String> {
+    Ok(args.text)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Fail {
+    message: String,
+}
+
+/// Fails with the message.
+#[tool]
+fn fail(args: Fail) -> Result<()> {
+    Err(args.message.into())
+}
+
+/// Traps.
+#[tool]
+fn trap() -> Result<()> {
+    panic!("told to panic");
+}
+
+/// Computes for ever.
+#[tool]
+fn spin() -> Result<()> {
+    let mut rounds = 0_u64;
+    loop {
+        rounds = black_box(rounds.wrapping_add(1));
+    }
+}
+
+/// Waits until it is cancelled.
+#[tool]
+fn wait(call: &Call) -> Result<()> {
+    let mut turns = 0.0;
+    loop {
+        turns += 1.0;
+        call.progress(turns, 0.0, "");
+        if let Err(cancelled) = call.check() {
+            call.log(LogLevel::Notice, "stopped on request");
+            return Err(cancelled.into());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Reply {
+    value: String,
+}
+
+/// Asks two questions at once.
+#[tool]
+fn ask(call: &Call) -> Result<String> {
+    let questions = (form::<Reply>("first", "The first?"), form::<Reply>("second", "The second?"));
+    let (first, second) = call.ask_all(questions)?;
+    Ok(format!("first: {}, second: {}", shown(first), shown(second)))
+}
+
+fn shown(answer: Answer<Reply>) -> String {
+    match answer {
+        Answer::Accepted(Reply { value }) => value,
+        Answer::Declined => "declined".to_owned(),
+        Answer::Dismissed => "dismissed".to_owned(),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Config {
+    key: String,
+}
+
+/// Returns a value of the plugin's configuration.
+#[tool]
+fn config(args: Config) -> Result<String> {
+    Ok(standard::value(&args.key)?.unwrap_or_else(|| "no value".to_owned()))
+}
+
+/// Writes a line to each place for lines.
+#[tool]
+fn log(call: &Call) -> Result<String> {
+    standard::log(Level::Warn, "trial", "a line by wasi:logging");
+    call.log(LogLevel::Notice, "a line by the call");
+    eprintln!("a line on standard error");
+    println!("a line on standard output");
+    Ok("logged".to_owned())
+}
+
+layby_plugin::plugin!(ask, config, echo, fail, log, spin, trap, wait);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use layby_plugin::{
+        testing::Host,
+        types::{Content, InputAnswer, ToolError, ToolResult},
+    };
+
+    use super::*;
+
+    fn text(result: &ToolResult) -> &str {
+        match result.content.as_slice() {
+            [Content::Text(text)] => text,
+            other => panic!("not one text: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_message_is_the_failure() {
+        let host = Host::new();
+        let Err(ToolError::Failed(result)) = host.call_tool::<fail>(r#"{"message":"no luck"}"#) else {
+            panic!("it did not fail")
+        };
+        assert_eq!(text(&result), "no luck");
+        assert_eq!(text(&host.call_tool::<echo>(r#"{"text":"ü"}"#).unwrap()), "ü");
+    }
+
+    #[test]
+    fn both_questions_are_put_at_once() {
+        let accepted = InputAnswer::Accepted(r#"{"value":"a"}"#.to_owned());
+        let host = Host::new().answer(accepted).answer(InputAnswer::Declined);
+        assert_eq!(text(&host.call_tool::<ask>("{}").unwrap()), "first: a, second: declined");
+        let keys: Vec<_> = host.asked().into_iter().map(|request| request.key).collect();
+        assert_eq!(keys, ["first", "second"]);
+        assert!(matches!(Host::new().call_tool::<ask>("{}"), Err(ToolError::Unsupported)));
+    }
+
+    #[test]
+    fn it_waits_until_it_is_told() {
+        let host = Host::new().cancel_after(2);
+        assert!(matches!(host.call_tool::<wait>("{}"), Err(ToolError::Cancelled)));
+        let turns: Vec<_> = host.progress().into_iter().map(|(done, ..)| done).collect();
+        assert_eq!(turns, [1.0, 2.0, 3.0]);
+        assert!(
+            matches!(host.logged().as_slice(), [(LogLevel::Notice, line)] if line == "stopped on request")
+        );
+    }
+}
