@@ -16,6 +16,7 @@ mod go;
 mod python;
 mod rust;
 mod typescript;
+mod wasm_tools;
 
 /// A language that plugins are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
