@@ -14,6 +14,7 @@ mod http;
 mod idempotency;
 mod inline;
 mod input;
+mod languages;
 mod legacy;
 mod library;
 mod limits;
