@@ -25,6 +25,5 @@ mod promote;
 mod prompts;
 mod reload;
 mod restart;
-mod scaffold;
 mod stdio;
 mod trace;
