@@ -25,5 +25,6 @@ mod promote;
 mod prompts;
 mod reload;
 mod restart;
+mod scaffold;
 mod stdio;
 mod trace;
