@@ -9,7 +9,8 @@ pub fn target() -> PathBuf {
     exe.ancestors().nth(3).expect("tests lie three folders below target").to_owned()
 }
 
-/// The component `name`, of the plugins or of the guests for tests.
+/// The component `name`, of the plugins or of the guests for tests; `LANGUAGE/NAME` of those that every
+/// language has.
 ///
 /// # Panics
 /// If it is not built.
@@ -18,6 +19,15 @@ pub fn component(name: &str) -> Vec<u8> {
     let found = candidates.iter().find(|path| path.exists());
     let path = found.unwrap_or_else(|| panic!("{name}.wasm is not built: run `cargo xtask plugins`"));
     std::fs::read(path).expect("a component can be read")
+}
+
+/// The policy beside the guest `name`.
+///
+/// # Panics
+/// If there is none.
+pub fn policy(name: &str) -> String {
+    let path = target().join("guests").join(format!("{name}.toml"));
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 /// The host's binary, as cargo built it beside this test.

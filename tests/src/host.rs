@@ -21,6 +21,7 @@ pub struct Setup {
     env: Vec<(String, String)>,
     args: Vec<String>,
     cold: bool,
+    cache: Option<PathBuf>,
 }
 
 impl Default for Setup {
@@ -39,7 +40,7 @@ impl Setup {
         for name in ["plugins", "files"] {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        Self { folder, config: String::new(), env: Vec::new(), args: Vec::new(), cold: false }
+        Self { folder, config: String::new(), env: Vec::new(), args: Vec::new(), cold: false, cache: None }
     }
 
     /// A host that serves `probe` with this policy, and may ask everything.
@@ -86,6 +87,13 @@ impl Setup {
         self
     }
 
+    /// With the compiled code of `folder`, if there is any, in place of the shared cache; [`Host::keep_cache`]
+    /// puts it there.
+    pub fn cache(mut self, folder: &Path) -> Self {
+        self.cache = Some(folder.to_owned());
+        self
+    }
+
     /// The temporary folder.
     pub fn root(&self) -> &Path {
         self.folder.path()
@@ -117,7 +125,11 @@ impl Setup {
     /// If the configuration cannot be written.
     pub fn command(&self) -> Command {
         if !self.cold && !self.data().join("compiled").exists() {
-            copy_cache(&WARM, &self.data());
+            match &self.cache {
+                None => copy_cache(&WARM, &self.data()),
+                Some(cache) if cache.join("keys").exists() => copy_cache(cache, &self.data()),
+                Some(_) => {}
+            }
         }
         fs::write(self.root().join("layby.toml"), &self.config).expect("the configuration can be written");
         let mut command = Command::new(guests::layby());
@@ -193,16 +205,22 @@ static WARM: LazyLock<PathBuf> = LazyLock::new(|| {
         runtime.block_on(all_settled(&ready, 6));
     });
     waited.join().expect("the guests compile");
-    let fresh = warm.with_extension(std::process::id().to_string());
-    copy_cache(&data, &fresh);
+    let kept = keep_cache(&data, &warm);
     drop(host);
+    kept
+});
+
+/// Copies compiled code to `folder`; the folder that has it now.
+fn keep_cache(data: &Path, folder: &Path) -> PathBuf {
+    let fresh = folder.with_extension(std::process::id().to_string());
+    copy_cache(data, &fresh);
     // Another test process may do the same at this moment: either's cache is good.
-    let _ = fs::remove_dir_all(&warm);
-    match fs::rename(&fresh, &warm) {
-        Ok(()) => warm,
+    let _ = fs::remove_dir_all(folder);
+    match fs::rename(&fresh, folder) {
+        Ok(()) => folder.to_owned(),
         Err(_) => fresh,
     }
-});
+}
 
 /// Copies compiled code and its key, and nothing else of a data folder.
 fn copy_cache(from: &Path, to: &Path) {
@@ -323,6 +341,11 @@ impl Host {
         let is_component = |e: &fs::DirEntry| e.path().extension().is_some_and(|e| e == "wasm");
         let count = entries.flatten().filter(is_component).count();
         all_settled(&format!("{}/ready", self.base()), count as u64).await;
+    }
+
+    /// Keeps the compiled code of its plugins for [`Setup::cache`], in place of what is in `folder`.
+    pub fn keep_cache(&self, folder: &Path) {
+        keep_cache(&self.setup.data(), folder);
     }
 
     /// Puts a plugin into the folder of the running host.

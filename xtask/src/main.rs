@@ -6,6 +6,7 @@ mod bench;
 mod clients;
 mod conformance;
 mod demo;
+mod guides;
 mod node;
 mod plugins;
 mod python;
@@ -27,6 +28,8 @@ enum Chore {
     Test(test::Args),
     /// Run the official conformance suite against the real host, and count what it says.
     Conformance(conformance::Args),
+    /// Run every command and code block of the guides in docs/plugins.
+    Guides(guides::Args),
     /// Measure, and print a table.
     Bench(bench::Args),
 }
@@ -38,6 +41,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Demo(args) => demo::run(args),
         Chore::Test(args) => test::run(args),
         Chore::Conformance(args) => conformance::run(args),
+        Chore::Guides(args) => guides::run(&args),
         Chore::Bench(args) => bench::run(args),
     }
 }

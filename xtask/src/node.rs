@@ -48,6 +48,11 @@ impl Node {
         &self.program
     }
 
+    /// Where npm's own programs lie; none where `npm` is in the path.
+    pub(crate) fn npm_programs(&self) -> Option<&Path> {
+        self.npm.as_deref().and_then(Path::parent)
+    }
+
     /// Node with a program in `tests/clients`, ready to start.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(&self.program);

@@ -9,6 +9,7 @@ mod call;
 mod exit;
 mod inspect;
 mod logging;
+mod new;
 mod out;
 mod plugins;
 mod serve;
@@ -55,6 +56,9 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Start a plugin: write a project with one tool that asks a question
+    #[command(after_help = EXIT_CODES)]
+    New(new::Args),
     /// Serve the tools of a folder of plugins over MCP
     #[command(after_help = EXIT_CODES)]
     Serve(serve::Args),
@@ -140,6 +144,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             Ok(Exit::Ok)
         }
         Command::Call(args) => call::run(args, || global.load(), out),
+        Command::New(args) => new::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Plugins(args) => plugins::run(&args, global.load()?, out),
         Command::Tasks(args) => tasks::run(args, global.load()?, out),

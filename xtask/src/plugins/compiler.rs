@@ -3,6 +3,7 @@
 
 use std::{
     env, fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -67,14 +68,46 @@ impl Compiler {
         let manifest = sh::root().join("plugins/Cargo.toml");
         cargo.args(["build", "--quiet", "--release", "--locked", "--target", TARGET]);
         cargo.arg("--manifest-path").arg(manifest).arg("--target-dir").arg(self.target_dir());
-        let environment = self.environment();
         // A path that cannot be joined is one that cannot be searched either.
-        let _ = environment.apply(&mut cargo);
+        let _ = self.for_guests().apply(&mut cargo);
         cargo
     }
 
-    /// What cargo needs in its environment to build with this compiler.
-    pub(super) fn environment(&self) -> Environment {
+    /// What makes a plain `cargo build --release --target wasm32-wasip2` work, and `cargo test` as ever: where
+    /// the compiler for the target is another one, a `cargo` that goes to it for that target alone.
+    pub(super) fn environment(&self) -> Result<Environment> {
+        let environment = self.for_guests();
+        if environment.variables.is_empty() {
+            return Ok(environment);
+        }
+        let mut script = format!("#!/bin/sh\ncase \" $* \" in *' {TARGET} '*|*'={TARGET} '*)\n");
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+        for (name, value) in &environment.variables {
+            script.push_str(&format!("export {name}={}\n", quoted(&value.to_string_lossy())));
+        }
+        for folder in &environment.path {
+            script.push_str(&format!("PATH={}:$PATH\n", quoted(&folder.to_string_lossy())));
+        }
+        let cargo = crate::node::cargo();
+        script
+            .push_str(&format!(";;\nesac\nexec {} \"$@\"\n", quoted(&cargo.get_program().to_string_lossy())));
+        let folder = sh::root().join("target/tools/rust");
+        fs::create_dir_all(&folder)?;
+        let folder = folder.canonicalize()?;
+        let program = folder.join("cargo");
+        if fs::read_to_string(&program).is_ok_and(|old| old == script) {
+            return Ok(Environment { path: vec![folder], ..Environment::default() });
+        }
+        // By a renaming: another chore may be running the old one.
+        let new = folder.join("cargo.new");
+        fs::write(&new, script)?;
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+        fs::rename(new, program)?;
+        Ok(Environment { path: vec![folder], ..Environment::default() })
+    }
+
+    /// What cargo needs in its environment to build for the target with this compiler.
+    fn for_guests(&self) -> Environment {
         let Self::Debian { linkers } = self else { return Environment::default() };
         let linker = linkers.join("wasm-component-ld");
         // Encoded, since a path may have a space.

@@ -42,5 +42,5 @@ pub(super) fn test(filter: Option<&str>) -> Result<()> {
 
 /// What makes a plain `cargo build --release --target wasm32-wasip2` work.
 pub(super) fn environment() -> Result<Environment> {
-    Ok(Compiler::find()?.environment())
+    Compiler::find()?.environment()
 }

@@ -1,0 +1,73 @@
+/** What a kit must pass on: a guest for the tests. */
+
+import { type Answer, config, form, log, plugin, tool } from "layby";
+import * as z from "zod";
+
+const echo = tool(
+  { name: "echo", description: "Answers with the text it was given.", input: z.object({ text: z.string() }) },
+  ({ text }) => text,
+);
+
+const fail = tool(
+  { name: "fail", description: "Fails with the message it was given.", input: z.object({ message: z.string() }) },
+  ({ message }) => {
+    throw new Error(message);
+  },
+);
+
+const trap = tool(
+  { name: "trap", description: "Ends its instance.", input: z.object({}) },
+  // Nothing is left that could settle this promise, and the engine gives up.
+  () => new Promise<string>(() => {}),
+);
+
+const spin = tool({ name: "spin", description: "Never ends.", input: z.object({}) }, () => {
+  for (;;);
+});
+
+const sleep = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
+
+const wait = tool(
+  { name: "wait", description: "Waits until it is cancelled.", input: z.object({}) },
+  async (_, call) => {
+    for (let done = 1; ; done++) {
+      call.progress(done);
+      if (call.cancelled) call.log("notice", "stopped on request");
+      call.check();
+      await sleep(20);
+    }
+  },
+);
+
+const Value = z.object({ value: z.string() });
+
+function told(answer: Answer<z.output<typeof Value>>): string {
+  switch (answer.action) {
+    case "accept":
+      return answer.content.value;
+    case "decline":
+      return "declined";
+    case "cancel":
+      return "dismissed";
+  }
+}
+
+const ask = tool({ name: "ask", description: "Asks two questions at once.", input: z.object({}) }, (_, call) => {
+  const [first, second] = call.askAll([form("first", "The first?", Value), form("second", "The second?", Value)]);
+  return `first: ${told(first)}, second: ${told(second)}`;
+});
+
+const configured = tool(
+  { name: "config", description: "Answers with a value of the policy.", input: z.object({ key: z.string() }) },
+  ({ key }) => config(key) ?? "no value",
+);
+
+const logs = tool({ name: "log", description: "Logs in four ways.", input: z.object({}) }, (_, call) => {
+  log("warn", "a line by wasi:logging", "trial");
+  call.log("notice", "a line by the call");
+  console.error("a line on standard error");
+  console.log("a line on standard output");
+  return "logged";
+});
+
+export const tools = plugin(echo, fail, trap, spin, wait, ask, configured, logs);
