@@ -1,24 +1,219 @@
-//! Guests in C.
+//! Guests in C: a folder of sources each, with the kit's one header, made components by `wasm-tools`.
 
-use anyhow::{Result, bail};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::SystemTime,
+};
 
-use super::Built;
-use crate::tools::Environment;
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{Built, output_of, wasm_tools};
+use crate::{sh, tools::Environment};
+
+/// Debian's packages: the compiler, its linker, what it calls where an instruction is missing, and a C library.
+const PACKAGES: [&str; 4] = ["clang-19", "lld-19", "libclang-rt-19-dev-wasm32", "wasi-libc"];
+const COMPILER: &str = "clang-19";
+const LINKER: &str = "wasm-ld-19";
+const WASI_LIBC: &str = "/usr/lib/wasm32-wasi/libc.a";
+
+/// What the compiler and the linker are told; the template's Makefile says the same.
+const FLAGS: [&str; 11] = [
+    "--target=wasm32-wasi",
+    "-mexec-model=reactor",
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-O2",
+    // Debugging information only says what language it was: it is not kept.
+    "-g1",
+    "-Wl,--strip-debug",
+    // A stack that is too small for printf ends the instance, instead of writing over its data.
+    "-Wl,--stack-first",
+    "-Wl,-z,stack-size=262144",
+];
+
+/// What the tests are compiled with, for this machine.
+const TEST_FLAGS: [&str; 8] = [
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-O1",
+    "-g",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+];
+
+/// A plugin's own tests: no part of the plugin.
+const TEST_FILE: &str = "test.c";
 
 /// Builds the plugins `names` of `plugins/c`.
 pub(super) fn build(names: &[String]) -> Result<Vec<Built>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    bail!("not built yet")
+    let environment = environment()?;
+    let adapter = wasm_tools::adapter()?;
+    let folder = build_dir();
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    names.iter().map(|name| build_one(name, &environment, &adapter)).collect()
 }
 
-/// The unit tests of plugins and their kit, outside the sandbox.
-pub(super) fn test(_filter: Option<&str>) -> Result<()> {
+fn build_one(name: &str, environment: &Environment, adapter: &Path) -> Result<Built> {
+    let (core, embedded) =
+        (build_dir().join(format!("{name}.core.wasm")), build_dir().join(format!("{name}.embedded.wasm")));
+    let component = build_dir().join(format!("{name}.wasm"));
+    let wit = sh::root().join("wit");
+    let mut made_of = files(&plugins_dir().join(name), &["c", "h"])?;
+    made_of.extend(files(&kit_dir(), &["h"])?);
+    made_of.extend(files(&wit, &["wit"])?);
+    // This file, for the flags, and another adapter.
+    made_of.extend([adapter.to_owned(), sh::root().join("xtask/src/plugins/c.rs")]);
+    if is_newer(&component, &made_of) {
+        return Ok(Built { name: name.to_owned(), component });
+    }
+    let mut compile = program(COMPILER, environment)?;
+    compile.args(FLAGS).arg("-I").arg(kit_dir()).arg("-o").arg(&core).args(sources(name)?);
+    sh::run(&format!("c/{name}"), &mut compile)?;
+    let mut embed = program("wasm-tools", environment)?;
+    embed.args(["component", "embed", "--world", "standard"]).arg(&wit).arg(&core).arg("-o").arg(&embedded);
+    sh::run(&format!("c/{name}: its world"), &mut embed)?;
+    let mut new = program("wasm-tools", environment)?;
+    new.args(["component", "new"]).arg(&embedded).arg("--adapt").arg(adapter).arg("-o").arg(&component);
+    sh::run(&format!("c/{name}: a component"), &mut new)?;
+    Ok(Built { name: name.to_owned(), component })
+}
+
+/// The unit tests of plugins and their kit, outside the sandbox and under sanitizers: programs, each of which ends
+/// at what it does not expect. `filter` is a part of a program's name.
+pub(super) fn test(filter: Option<&str>) -> Result<()> {
+    let environment = environment()?;
+    fs::create_dir_all(build_dir()).with_context(|| format!("cannot make {}", build_dir().display()))?;
+    let mut programs = Vec::new();
+    for file in files(&kit_dir().join("tests"), &["c"])? {
+        programs.push((format!("kit-{}", name_of(&file)), vec![file]));
+    }
+    for file in files(&plugins_dir(), &["c"])?.into_iter().filter(|file| file.ends_with(TEST_FILE)) {
+        let name = file.parent().map(name_of).unwrap_or_default();
+        let mut sources = sources(&name)?;
+        sources.push(file);
+        programs.push((name, sources));
+    }
+    for (name, sources) in programs {
+        if filter.is_some_and(|filter| !name.contains(filter)) {
+            continue;
+        }
+        let test = build_dir().join(format!("{name}.test"));
+        let mut compile = program(&native_compiler()?, &environment)?;
+        compile.args(TEST_FLAGS).arg("-I").arg(kit_dir()).args(sources).arg("-lm").arg("-o").arg(&test);
+        sh::run(&format!("c/{name}: its tests"), &mut compile)?;
+        sh::run(&format!("the tests of c/{name}"), &mut Command::new(&test))?;
+    }
     Ok(())
 }
 
-/// What makes the language's ordinary tools work; installs them where they are missing.
+/// What makes clang and `wasm-tools` work: their folders. Debian puts the former where all programs are.
 pub(super) fn environment() -> Result<Environment> {
-    Ok(Environment::default())
+    if !has_all() {
+        install()?;
+    }
+    Ok(Environment { path: vec![wasm_tools::folder()?], variables: Vec::new() })
+}
+
+/// A compiler for this machine that has the sanitizers' libraries; clang's are in a package of 100 MB more.
+fn native_compiler() -> Result<String> {
+    for name in ["gcc", "cc"] {
+        if output_of(Command::new(name).arg("--version")).is_some() {
+            return Ok(name.to_owned());
+        }
+    }
+    bail!("there is no C compiler for this machine: install gcc")
+}
+
+fn program(name: &str, environment: &Environment) -> Result<Command> {
+    let mut command = Command::new(name);
+    environment.apply(&mut command)?;
+    Ok(command)
+}
+
+fn has_all() -> bool {
+    let works = |name| output_of(Command::new(name).arg("--version").stderr(Stdio::null())).is_some();
+    works(COMPILER) && works(LINKER) && Path::new(WASI_LIBC).exists() && has_builtins()
+}
+
+/// The library that the compiler links against without being asked to.
+fn has_builtins() -> bool {
+    let mut ask = Command::new(COMPILER);
+    ask.args(["--target=wasm32-wasi", "--print-libgcc-file-name"]);
+    output_of(&mut ask).is_some_and(|path| Path::new(&path).exists())
+}
+
+fn install() -> Result<()> {
+    let by_hand = format!(
+        "there is no clang for WebAssembly: it needs root and Debian 12 (apt-get install {}), or, by hand, the programs \
+         {COMPILER} and {LINKER} with WASI's C library where that compiler finds it",
+        PACKAGES.join(" ")
+    );
+    if output_of(Command::new("apt-get").arg("--version")).is_none() {
+        bail!("{by_hand}; this system has no apt-get");
+    }
+    eprintln!("xtask: installing Debian's clang for WebAssembly");
+    let mut update = Command::new("apt-get");
+    update.args(["update", "--quiet=2"]);
+    sh::run("apt-get update", &mut update).with_context(|| by_hand.clone())?;
+    let mut install = Command::new("apt-get");
+    install.args(["install", "--yes", "--quiet=2", "--no-install-recommends"]).args(PACKAGES);
+    install.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+    sh::run("apt-get install", &mut install).with_context(|| by_hand.clone())?;
+    ensure!(has_all(), "Debian's packages are installed, and yet {by_hand}");
+    Ok(())
+}
+
+/// A plugin's files to compile.
+fn sources(name: &str) -> Result<Vec<PathBuf>> {
+    let mut sources = files(&plugins_dir().join(name), &["c"])?;
+    sources.retain(|file| !file.ends_with(TEST_FILE));
+    ensure!(!sources.is_empty(), "{} has no file in C", plugins_dir().join(name).display());
+    Ok(sources)
+}
+
+/// All files below `folder` with one of these extensions, sorted.
+fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry.with_context(|| format!("cannot list {}", folder.display()))?.path();
+        if path.is_dir() {
+            found.extend(files(&path, extensions)?);
+        } else if path.extension().is_some_and(|e| extensions.iter().any(|wanted| e == *wanted)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether `file` is there and newer than all of `others`.
+fn is_newer(file: &Path, others: &[PathBuf]) -> bool {
+    let changed = |path: &Path| -> Option<SystemTime> { fs::metadata(path).ok()?.modified().ok() };
+    let Some(made) = changed(file) else { return false };
+    others.iter().all(|other| changed(other).is_some_and(|changed| changed < made))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn plugins_dir() -> PathBuf {
+    sh::root().join("plugins/c")
+}
+
+fn kit_dir() -> PathBuf {
+    sh::root().join("plugins/sdk/c")
+}
+
+fn build_dir() -> PathBuf {
+    sh::root().join("target/guest-build-c")
 }
