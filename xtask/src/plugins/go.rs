@@ -51,9 +51,6 @@ fn build_one(name: &str, environment: &Environment, adapter: &Path) -> Result<Bu
 
 /// The unit tests of plugins and their kit, outside the sandbox, and what `go vet` and `gofmt` say of them.
 pub(super) fn test(filter: Option<&str>) -> Result<()> {
-    if !kit_dir().exists() {
-        return Ok(());
-    }
     let environment = environment()?;
     for (what, folder) in [("kit in Go", kit_dir()), ("plugins in Go", plugins_dir())] {
         let mut test = program("go", &environment)?;

@@ -1,0 +1,3 @@
+module layby.dev/layby
+
+go 1.27
