@@ -12,9 +12,13 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{Built, output_of, wasm_tools};
 use crate::{sh, tools::Environment};
 
-/// Debian's packages: the compiler, its linker, what it calls where an instruction is missing, and a C library.
-const PACKAGES: [&str; 4] = ["clang-19", "lld-19", "libclang-rt-19-dev-wasm32", "wasi-libc"];
+/// Debian's packages: the compiler, its linker, what it calls where an instruction is missing, and a C library; then
+/// what tests and a scaffold's Makefile need.
+const PACKAGES: [&str; 7] =
+    ["clang-19", "lld-19", "libclang-rt-19-dev-wasm32", "wasi-libc", "gcc", "libc6-dev", "make"];
 const COMPILER: &str = "clang-19";
+/// For this machine, with the sanitizers' libraries. Debian's clang has those in a package of 100 MB more.
+const TEST_COMPILER: &str = "cc";
 const LINKER: &str = "wasm-ld-19";
 const WASI_LIBC: &str = "/usr/lib/wasm32-wasi/libc.a";
 
@@ -107,7 +111,7 @@ pub(super) fn test(filter: Option<&str>) -> Result<()> {
             continue;
         }
         let test = build_dir().join(format!("{name}.test"));
-        let mut compile = program(&native_compiler()?, &environment)?;
+        let mut compile = program(TEST_COMPILER, &environment)?;
         compile.args(TEST_FLAGS).arg("-I").arg(kit_dir()).args(sources).arg("-lm").arg("-o").arg(&test);
         sh::run(&format!("c/{name}: its tests"), &mut compile)?;
         sh::run(&format!("the tests of c/{name}"), &mut Command::new(&test))?;
@@ -123,16 +127,6 @@ pub(super) fn environment() -> Result<Environment> {
     Ok(Environment { path: vec![wasm_tools::folder()?], variables: Vec::new() })
 }
 
-/// A compiler for this machine that has the sanitizers' libraries; clang's are in a package of 100 MB more.
-fn native_compiler() -> Result<String> {
-    for name in ["gcc", "cc"] {
-        if output_of(Command::new(name).arg("--version")).is_some() {
-            return Ok(name.to_owned());
-        }
-    }
-    bail!("there is no C compiler for this machine: install gcc")
-}
-
 fn program(name: &str, environment: &Environment) -> Result<Command> {
     let mut command = Command::new(name);
     environment.apply(&mut command)?;
@@ -141,7 +135,9 @@ fn program(name: &str, environment: &Environment) -> Result<Command> {
 
 fn has_all() -> bool {
     let works = |name| output_of(Command::new(name).arg("--version").stderr(Stdio::null())).is_some();
-    works(COMPILER) && works(LINKER) && Path::new(WASI_LIBC).exists() && has_builtins()
+    [COMPILER, LINKER, TEST_COMPILER, "make"].into_iter().all(works)
+        && Path::new(WASI_LIBC).exists()
+        && has_builtins()
 }
 
 /// The library that the compiler links against without being asked to.
@@ -153,8 +149,8 @@ fn has_builtins() -> bool {
 
 fn install() -> Result<()> {
     let by_hand = format!(
-        "there is no clang for WebAssembly: it needs root and Debian 12 (apt-get install {}), or, by hand, the programs \
-         {COMPILER} and {LINKER} with WASI's C library where that compiler finds it",
+        "there is no clang for WebAssembly, or no make or {TEST_COMPILER} for this machine: it needs root and Debian 12 \
+         (apt-get install {}), or, by hand, the programs {COMPILER} and {LINKER} with WASI's C library as {WASI_LIBC}",
         PACKAGES.join(" ")
     );
     if output_of(Command::new("apt-get").arg("--version")).is_none() {
