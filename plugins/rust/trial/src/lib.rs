@@ -3,12 +3,12 @@
 
 use std::{hint::black_box, thread, time::Duration};
 
-use layby_plugin::{form, prelude::*, types::LogLevel};
-
-use crate::standard::Level;
-
-/// The imports of the world `standard`, of which the kit has no part.
-mod standard;
+use layby_plugin::{
+    form,
+    logging::{self, Level},
+    prelude::*,
+    types::LogLevel,
+};
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -91,13 +91,13 @@ struct Config {
 /// Returns a value of the plugin's configuration.
 #[tool]
 fn config(args: Config) -> Result<String> {
-    Ok(standard::value(&args.key)?.unwrap_or_else(|| "no value".to_owned()))
+    Ok(layby_plugin::config::get(&args.key)?.unwrap_or_else(|| "no value".to_owned()))
 }
 
 /// Writes a line to each place for lines.
 #[tool]
 fn log(call: &Call) -> Result<String> {
-    standard::log(Level::Warn, "trial", "a line by wasi:logging");
+    logging::log(Level::Warn, "trial", "a line by wasi:logging");
     call.log(LogLevel::Notice, "a line by the call");
     eprintln!("a line on standard error");
     println!("a line on standard output");

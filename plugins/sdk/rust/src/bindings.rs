@@ -54,3 +54,20 @@ pub mod completions {
         runtime_path: "::layby_plugin::__private::rt",
     });
 }
+
+/// Standard interfaces beside WASI's own. A plugin imports only those that it uses.
+pub mod standard {
+    wit_bindgen::generate!({
+        path: "../../../wit",
+        inline: "
+            package layby:kit;
+            world standard {
+                import wasi:config/store@0.2.0-draft;
+                import wasi:logging/logging@0.1.0-draft;
+            }
+        ",
+        world: "layby:kit/standard",
+        generate_all,
+        runtime_path: "::layby_plugin::__private::rt",
+    });
+}

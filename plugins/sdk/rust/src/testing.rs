@@ -14,10 +14,15 @@
 //! assert_eq!(host.asked().len(), 1);
 //! ```
 
-use std::{cell::RefCell, collections::VecDeque, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, VecDeque},
+    rc::Rc,
+};
 
 use crate::{
     Call, Complete, Context, Prompt, Resource, Template, Tool,
+    logging::Level,
     types::{
         Change, Completion, EmbeddedResource, InputAnswer, InputRequest, LogLevel, PromptResult,
         RequestError, ToolError, ToolResult,
@@ -40,6 +45,8 @@ struct State {
     progress: Vec<(f64, Option<f64>, Option<String>)>,
     logged: Vec<(LogLevel, String)>,
     changed: Vec<Change>,
+    config: BTreeMap<String, String>,
+    noted: Vec<(Level, String, String)>,
 }
 
 #[cfg_attr(target_family = "wasm", allow(dead_code))]
@@ -68,6 +75,13 @@ impl Host {
     #[must_use]
     pub fn cancel_after(self, checks: usize) -> Self {
         self.0.borrow_mut().checks = Some(checks);
+        self
+    }
+
+    /// Sets a value of the plugin's configuration.
+    #[must_use]
+    pub fn config(self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.0.borrow_mut().config.insert(key.into(), value.into());
         self
     }
 
@@ -128,6 +142,11 @@ impl Host {
     pub fn logged(&self) -> Vec<(LogLevel, String)> {
         self.0.borrow().logged.clone()
     }
+
+    /// What was written for the operator alone so far: level, context, message.
+    pub fn noted(&self) -> Vec<(Level, String, String)> {
+        self.0.borrow().noted.clone()
+    }
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -141,13 +160,41 @@ pub(crate) mod host {
         changed, check_cancelled, log, report_progress, request_input, supports,
     };
 
+    #[cfg(target_family = "wasm")]
+    pub(crate) use standard::*;
+
     #[cfg(not(target_family = "wasm"))]
     pub(crate) use native::*;
 
+    #[cfg(target_family = "wasm")]
+    mod standard {
+        use std::collections::BTreeMap;
+
+        pub(crate) use crate::bindings::standard::wasi::logging::logging::log as note;
+        use crate::{bindings::standard::wasi::config::store, config::ConfigError};
+
+        fn wrong(error: store::Error) -> ConfigError {
+            let (store::Error::Upstream(why) | store::Error::Io(why)) = error;
+            ConfigError(why)
+        }
+
+        pub(crate) fn config(key: &str) -> Result<Option<String>, ConfigError> {
+            store::get(key).map_err(wrong)
+        }
+
+        pub(crate) fn config_all() -> Result<BTreeMap<String, String>, ConfigError> {
+            Ok(store::get_all().map_err(wrong)?.into_iter().collect())
+        }
+    }
+
     #[cfg(not(target_family = "wasm"))]
     mod native {
+        use std::collections::BTreeMap;
+
         use crate::{
             bindings::layby::plugin::call::InputError,
+            config::ConfigError,
+            logging::Level,
             testing::{State, current::HOST},
             types::{Change, InputAnswer, InputRequest, LogLevel, QuestionKind},
         };
@@ -181,6 +228,18 @@ pub(crate) mod host {
 
         pub(crate) fn changed(what: &Change) {
             with((), |host| host.changed.push(what.clone()));
+        }
+
+        pub(crate) fn note(level: Level, context: &str, message: &str) {
+            with((), |host| host.noted.push((level, context.to_owned(), message.to_owned())));
+        }
+
+        pub(crate) fn config(key: &str) -> Result<Option<String>, ConfigError> {
+            Ok(with(None, |host| host.config.get(key).cloned()))
+        }
+
+        pub(crate) fn config_all() -> Result<BTreeMap<String, String>, ConfigError> {
+            Ok(with(BTreeMap::new(), |host| host.config.clone()))
         }
 
         pub(crate) fn request_input(requests: &[InputRequest]) -> Result<Vec<InputAnswer>, InputError> {

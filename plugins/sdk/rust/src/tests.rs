@@ -263,3 +263,21 @@ fn a_change_is_seen() {
     assert!(host.run(|_| Plugin::call_tool("count".into(), "{}".into())).is_ok());
     assert!(matches!(host.changed().as_slice(), [Change::Prompts]));
 }
+
+#[test]
+fn configuration_and_the_operators_log() {
+    use crate::{config, logging};
+    let host = Host::new().config("greeting", "Hei").config("tone", "warm");
+    let (greeting, none, all) = host.run(|_| {
+        logging::log(logging::Level::Warn, "tests", "read");
+        (config::get("greeting").unwrap(), config::get("other").unwrap(), config::all().unwrap())
+    });
+    assert_eq!((greeting.as_deref(), none), (Some("Hei"), None));
+    assert_eq!(all.into_iter().map(|(k, v)| k + &v).collect::<Vec<_>>(), ["greetingHei", "tonewarm"]);
+    let noted = host.noted();
+    assert!(
+        matches!(noted.as_slice(), [(logging::Level::Warn, c, m)] if c == "tests" && m == "read"),
+        "{noted:?}"
+    );
+    assert_eq!(config::get("greeting"), Ok(None), "no host, no values");
+}
