@@ -72,7 +72,9 @@ async fn the_output_says_what_is_next() {
     fs::create_dir(dir.path().join("sub")).unwrap();
     let done = new(dir.path(), &["--lang", "rust", "hello", "--path", "sub/elsewhere"]).await;
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
-    for line in ["cd sub/elsewhere", "cargo test", "cargo build --release --target wasm32-wasip2", "layby dev ."] {
+    for line in
+        ["cd sub/elsewhere", "cargo test", "cargo build --release --target wasm32-wasip2", "layby dev ."]
+    {
         assert!(done.out.contains(&format!("\n  {line}")), "{line}: {done:?}");
     }
     assert!(dir.path().join("sub/elsewhere/hello.toml").exists());
@@ -105,7 +107,9 @@ async fn nothing_is_overwritten() {
 #[tokio::test]
 async fn names_are_checked_and_another_is_proposed() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, near) in [("Hello World", "`hello-world`"), ("../up", "`up`"), ("fn", "`my-fn`"), ("1st", "`st`")] {
+    for (name, near) in
+        [("Hello World", "`hello-world`"), ("../up", "`up`"), ("fn", "`my-fn`"), ("1st", "`st`")]
+    {
         let done = new(dir.path(), &["--lang", "rust", name, "--json"]).await;
         assert_eq!(done.code, Some(2), "{done:?}");
         let error = &done.json()["error"];

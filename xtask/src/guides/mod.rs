@@ -25,7 +25,8 @@ use shell::Shell;
 pub(crate) struct Args {
     /// Only these pages of docs/plugins, without `.md`.
     pages: Vec<String>,
-    /// The `layby` to use; without it, the debug build, made first.
+    /// The `layby` to use; without it, the debug build, made first. A build for tests takes templates and kits
+    /// from this clone all the same.
     #[arg(long, value_name = "FILE")]
     layby: Option<PathBuf>,
 }
@@ -94,6 +95,8 @@ fn guide(name: &str, layby: &Path) -> Result<()> {
     // What cargo compiles on the way is kept for the next run; what it makes is in the project as ever.
     let built = sh::root().join("target/guides-build").into_os_string();
     environment.variables.push(("CARGO_BUILD_BUILD_DIR".to_owned(), built));
+    // As files, so that a template can be tried with a host of another clone. What is embedded has its own tests.
+    environment.variables.push(("LAYBY_TEST_NEW".to_owned(), sh::root().join("host").into_os_string()));
     let mut shell = Shell::new(&place().join(name), environment)?;
     for step in steps {
         match step {

@@ -4,8 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Lang, name};
 
-/// Everything under `host/templates`, `plugins/sdk` and `wit` but tests and what tools leave there, by the
-/// names `template/…`, `kit/…` and `wit/…`; `build.rs` lists it.
+/// What `source` finds, as `build.rs` put it here.
 const EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
 
 /// What a language's project has of its kit.
@@ -45,10 +44,10 @@ pub(super) fn files(lang: Lang, name: &str) -> Option<Files> {
     let mut files = Files::new();
     let template = format!("template/{}/", lang.name());
     for (path, bytes) in under(&template) {
-        let path = fill(path.strip_suffix(".tmpl").unwrap_or(path), name);
-        let bytes = match std::str::from_utf8(bytes) {
+        let path = fill(path.strip_suffix(".tmpl").unwrap_or(&path), name);
+        let bytes = match std::str::from_utf8(&bytes) {
             Ok(text) => Cow::Owned(fill(text, name).into_bytes()),
-            Err(_) => Cow::Borrowed(bytes),
+            Err(_) => bytes,
         };
         files.insert(path, bytes);
     }
@@ -60,13 +59,13 @@ pub(super) fn files(lang: Lang, name: &str) -> Option<Files> {
         let to = format!("{}{path}", kit.to);
         let bytes = match kit.edit {
             Some((file, old, new)) if file == to => {
-                Cow::Owned(String::from_utf8_lossy(bytes).replace(old, new).into_bytes())
+                Cow::Owned(String::from_utf8_lossy(&bytes).replace(old, new).into_bytes())
             }
-            _ => Cow::Borrowed(bytes),
+            _ => bytes,
         };
         files.insert(to, bytes);
     }
-    files.extend(under("wit/").map(|(path, bytes)| (format!("wit/{path}"), Cow::Borrowed(bytes))));
+    files.extend(under("wit/").into_iter().map(|(path, bytes)| (format!("wit/{path}"), bytes)));
     files.insert(format!("{name}.toml"), Cow::Owned(fill(policy(), name).into_bytes()));
     if kit.adapter {
         use wasi_preview1_component_adapter_provider::{
@@ -82,8 +81,23 @@ fn policy() -> &'static str {
     include_str!("../../../templates/policy.toml.tmpl")
 }
 
-fn under(prefix: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
-    EMBEDDED.iter().filter_map(move |(path, bytes)| Some((path.strip_prefix(prefix)?, *bytes)))
+/// Embedded files whose name begins with `prefix`, without it.
+fn under(prefix: &str) -> Vec<(String, Cow<'static, [u8]>)> {
+    let all = |name: &str, bytes| Some((name.strip_prefix(prefix)?.to_owned(), bytes));
+    #[cfg(feature = "test-hooks")]
+    if let Some(found) = elsewhere() {
+        return found.into_iter().filter_map(|(name, bytes)| all(&name, Cow::Owned(bytes))).collect();
+    }
+    EMBEDDED.iter().filter_map(|(name, bytes)| all(name, Cow::Borrowed(*bytes))).collect()
+}
+
+/// The files of a clone that is not built: `LAYBY_TEST_NEW` is its folder `host`. So a template can be written
+/// without a compiler for the host.
+#[cfg(feature = "test-hooks")]
+fn elsewhere() -> Option<Vec<(String, Vec<u8>)>> {
+    let found = super::source::find(std::path::Path::new(&std::env::var_os("LAYBY_TEST_NEW")?)).ok()?;
+    let read = |(name, path)| Some((name, std::fs::read(path).ok()?));
+    found.files.into_iter().map(read).collect()
 }
 
 fn fill(text: &str, name: &str) -> String {

@@ -15,6 +15,8 @@ use crate::base::neutral_line;
 
 mod files;
 mod name;
+#[cfg(feature = "test-hooks")]
+mod source;
 mod write;
 
 /// Options of `layby new`.
