@@ -6,6 +6,7 @@ mod cancel;
 mod catalog;
 mod clients;
 mod commands;
+mod contract;
 mod docs;
 mod extension;
 mod grants;
