@@ -42,7 +42,7 @@ macro_rules! matrix {
     };
 }
 
-matrix!([rust], {
+matrix!([rust, python, typescript, go, c], {
     asked: "asked",
     cancelled_while_asked: "cancelled while asked",
     cancelled_while_running: "cancelled while running",
