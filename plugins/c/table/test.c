@@ -15,8 +15,8 @@ static layby_test_result summarize(const char *csv, const char *key)
     return layby_test_call("summarize_table", layby_json_text(arguments->call, arguments));
 }
 
-/* The result of a call with the table in a file. */
-static layby_test_result summarize_file(const void *bytes, size_t size)
+/* The result of a call with the table in a file, in a test that has begun. */
+static layby_test_result summarize_answered(const void *bytes, size_t size)
 {
     char path[] = "/tmp/table-test-XXXXXX", arguments[64];
     int descriptor = mkstemp(path);
@@ -24,10 +24,15 @@ static layby_test_result summarize_file(const void *bytes, size_t size)
     LAYBY_EXPECT(file && fwrite(bytes, 1, size, file) == size);
     LAYBY_EXPECT(fclose(file) == 0);
     snprintf(arguments, sizeof arguments, "{\"path\": \"%s\"}", path);
-    layby_test_begin();
     layby_test_result result = layby_test_call("summarize_table", arguments);
     remove(path);
     return result;
+}
+
+static layby_test_result summarize_file(const void *bytes, size_t size)
+{
+    layby_test_begin();
+    return summarize_answered(bytes, size);
 }
 
 static void a_table_is_told_in_words_and_in_numbers(void)
@@ -201,6 +206,27 @@ static void a_long_table_tells_how_far_it_is_and_can_be_cancelled(void)
     free(csv);
 }
 
+/* Every byte of a row is once where the reader's buffer ends. */
+static void a_row_may_lie_across_the_buffer(void)
+{
+    static const char row[] = "\"1\r\n\"\"\",\xC3\xBC \r\n";
+    enum { ROWS = 6000, WIDTH = sizeof row - 1 };
+    char *csv = malloc(64 + ROWS * WIDTH);
+    LAYBY_EXPECT(csv != NULL);
+    for (size_t shift = 0; shift < WIDTH; shift++) {
+        size_t size = (size_t)sprintf(csv, "%.*sa,b\r\n", (int)shift, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n");
+        for (int i = 0; i < ROWS; i++, size += WIDTH)
+            memcpy(csv + size, row, WIDTH);
+        layby_test_begin();
+        layby_test_answer(LAYBY_DECLINED, NULL);
+        layby_test_result result = summarize_answered(csv, size);
+        LAYBY_EXPECT_STRING(result.text, "6000 rows, 2 columns, no key\n"
+                                         "a: text, 6000 values, 1 distinct, 4 to 4 characters\n"
+                                         "b: text, 6000 values, 1 distinct, 1 to 1 characters");
+    }
+    free(csv);
+}
+
 int main(void)
 {
     a_table_is_told_in_words_and_in_numbers();
@@ -211,6 +237,7 @@ int main(void)
     one_source_is_given();
     the_key_is_given_found_or_asked_for();
     a_long_table_tells_how_far_it_is_and_can_be_cancelled();
-    puts("table: 8 tests passed");
+    a_row_may_lie_across_the_buffer();
+    puts("table: 9 tests passed");
     return 0;
 }
