@@ -2,12 +2,13 @@
 
 use std::io;
 
-use tracing::field::Field;
+use tracing::{Subscriber, field::Field};
 use tracing_subscriber::{
-    EnvFilter,
+    EnvFilter, Layer, Registry,
     field::MakeExt as _,
     fmt::format::{self, Writer},
     prelude::*,
+    registry::LookupSpan,
 };
 
 use super::{exit::Failure, out::Color};
@@ -18,22 +19,51 @@ use crate::base::neutral_line;
 /// # Errors
 /// A filter that cannot be read.
 pub(crate) fn install(filter: Option<&str>, verbose: u8, default: &str, color: Color) -> Result<(), Failure> {
+    let layer = lines(color).with_filter(given(filter, verbose, default)?);
+    // A second call (a test) keeps the first.
+    let _ = tracing_subscriber::registry().with(layer).try_init();
+    Ok(())
+}
+
+/// Starts logging to `own` by its filter; to stderr only where it was asked for.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_beside(
+    filter: Option<&str>,
+    verbose: u8,
+    color: Color,
+    own: (impl Layer<Registry> + Send + Sync, &str),
+) -> Result<(), Failure> {
+    let asked = filter.is_some() || verbose > 0;
+    let filter = given(filter, verbose, "warn")?;
+    let (layer, own_filter) = (own.0, EnvFilter::new(own.1));
+    let registry = tracing_subscriber::registry().with(layer.with_filter(own_filter));
+    let _ = registry.with(asked.then(|| lines(color).with_filter(filter))).try_init();
+    Ok(())
+}
+
+fn given(filter: Option<&str>, verbose: u8, default: &str) -> Result<EnvFilter, Failure> {
     let text = filter.map_or_else(|| level(verbose, default), str::to_owned);
-    let filter = EnvFilter::builder().parse(&text).map_err(|e| {
+    EnvFilter::builder().parse(&text).map_err(|e| {
         Failure::usage(
             "log_filter_invalid",
             format!("--log {text:?} is not a log filter: {e}. Write, for example, info or layby=debug"),
         )
-    })?;
+    })
+}
+
+/// Lines on stderr.
+fn lines<S>(color: Color) -> impl Layer<S> + Send + Sync
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
     let terminal = io::IsTerminal::is_terminal(&io::stderr());
-    let layer = tracing_subscriber::fmt::layer()
+    tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(color.on(terminal))
         .with_target(false)
-        .fmt_fields(format::debug_fn(write_field).delimited(" "));
-    // A second call (a test) keeps the first.
-    let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
-    Ok(())
+        .fmt_fields(format::debug_fn(write_field).delimited(" "))
 }
 
 fn level(verbose: u8, default: &str) -> String {

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod ask;
 mod call;
+mod dev;
 mod exit;
 mod inspect;
 mod logging;
@@ -18,6 +19,7 @@ mod stack;
 mod stdio;
 mod store;
 mod tasks;
+mod temporary;
 
 use exit::{EXIT_CODES, Exit, Failure};
 use out::{Color, Out};
@@ -68,6 +70,9 @@ enum Command {
     /// Call a tool, answer what it asks, and print its result
     #[command(after_help = EXIT_CODES)]
     Call(call::Args),
+    /// Build a plugin's project on change, serve it, and show what happens
+    #[command(after_help = EXIT_CODES)]
+    Dev(dev::Args),
     /// Show what a component file is, imports and serves
     #[command(after_help = EXIT_CODES)]
     Inspect(inspect::Args),
@@ -127,8 +132,11 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<Exit, Failure> {
     let Cli { global, command } = cli;
-    let default = if matches!(command, Command::Serve(_) | Command::Stdio(_)) { "info" } else { "warn" };
-    logging::install(global.log.as_deref(), global.verbose, default, global.color)?;
+    // `dev` shows the log in its own way.
+    if !matches!(command, Command::Dev(_)) {
+        let default = if matches!(command, Command::Serve(_) | Command::Stdio(_)) { "info" } else { "warn" };
+        logging::install(global.log.as_deref(), global.verbose, default, global.color)?;
+    }
     let out = global.out();
     match command {
         Command::Serve(args) => {
@@ -143,6 +151,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             stdio::run(config)?;
             Ok(Exit::Ok)
         }
+        Command::Dev(args) => dev::run(args, &global),
         Command::Call(args) => call::run(args, || global.load(), out),
         Command::New(args) => new::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),

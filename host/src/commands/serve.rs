@@ -1,11 +1,14 @@
 //! `layby serve`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
 
 use super::{exit::Failure, out::Out, stack::Stack};
-use crate::config::Config;
+use crate::{config::Config, plugins::Catalog};
 
 /// Serves what a folder of plugins offers over MCP.
 #[derive(Debug, Default, clap::Args)]
@@ -54,6 +57,11 @@ impl Running {
         let mut catalog = self.stack.plugins().watch();
         // An error means that the watcher has ended: nothing more will change.
         let _ = catalog.wait_for(|c| !c.report.iter().any(|entry| entry.compiling)).await;
+    }
+
+    /// What it serves, now and at every change.
+    pub(crate) fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.stack.plugins().watch()
     }
 
     /// Drains and stops; returns when nothing of it runs any more.

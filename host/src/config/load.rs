@@ -272,13 +272,13 @@ fn set(table: &mut Table, path: &[String], value: Value) {
 }
 
 /// A file's text, for errors that point into it.
-struct Source<'a> {
-    text: &'a str,
-    origin: &'a Path,
+pub(super) struct Source<'a> {
+    pub(super) text: &'a str,
+    pub(super) origin: &'a Path,
 }
 
 impl Source<'_> {
-    fn parse<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
+    pub(super) fn parse<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         toml::from_str(self.text).map_err(|e| {
             let reason = friendly(e.message());
             match e.span() {
@@ -297,7 +297,7 @@ impl Source<'_> {
     }
 
     /// An error at the key `path`, or at the nearest table around it that the file has.
-    fn wrong(&self, path: &[String], reason: String) -> ConfigError {
+    pub(super) fn wrong(&self, path: &[String], reason: String) -> ConfigError {
         let mut found = None;
         if let Ok(root) = toml::de::DeTable::parse(self.text) {
             let mut table = Some(root.get_ref());

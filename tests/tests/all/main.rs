@@ -7,6 +7,7 @@ mod catalog;
 mod clients;
 mod commands;
 mod contract;
+mod dev;
 mod docs;
 mod extension;
 mod grants;

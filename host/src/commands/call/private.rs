@@ -1,14 +1,12 @@
 //! A host for one call, in this process: its own store in a temporary folder.
 
-use std::{
-    os::unix::fs::DirBuilderExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     super::{
         exit::{Exit, Failure},
         serve::{self, Running},
+        temporary::Temporary,
     },
     interrupts::Interrupts,
     progress::Display,
@@ -20,27 +18,7 @@ pub(crate) struct Start {
     config: Config,
     /// The data folder whose compiled code is used, where there is one.
     cache: Option<PathBuf>,
-    folder: Folder,
-}
-
-/// A folder that goes when its owner goes.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self, Failure> {
-        let path = std::env::temp_dir().join(format!("layby-call-{}", uuid::Uuid::new_v4()));
-        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(|e| {
-            Failure::unreachable("temporary_folder", format!("{}: cannot be made: {e}", path.display()))
-        })?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // The system's own cleaning takes what is left.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    folder: Temporary,
 }
 
 /// `config` for a private host: loopback, any free port, a temporary data folder.
@@ -65,8 +43,8 @@ pub(crate) fn config(
     }
     let data = data.map_or_else(|| serve.data.clone(), Path::to_path_buf);
     let cache = data.is_dir().then_some(data);
-    let folder = Folder::new()?;
-    serve.data.clone_from(&folder.0);
+    let folder = Temporary::new("layby-call")?;
+    serve.data = folder.path().to_owned();
     serve.listen = "127.0.0.1:0".into();
     serve.allow_unauthenticated = false;
     Ok(Start { config, cache, folder })
@@ -75,7 +53,7 @@ pub(crate) fn config(
 /// A host that runs in this process for one call.
 pub(crate) struct Private {
     running: Running,
-    _folder: Folder,
+    _folder: Temporary,
 }
 
 impl Private {

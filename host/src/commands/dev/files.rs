@@ -1,0 +1,188 @@
+//! The files of a project at one moment, and what differs between two moments.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::Metadata,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::project::{self, Project};
+use crate::{base::Digest, config::DevRules};
+
+/// One file's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    /// Of files that are small enough.
+    digest: Option<Digest>,
+}
+
+impl Stamp {
+    fn of(path: &Path, meta: &Metadata, old: Option<&Self>) -> Self {
+        let mut stamp = Self {
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+            digest: None,
+        };
+        stamp.digest = match old {
+            Some(old) if stamp == (Self { digest: None, ..old.clone() }) => old.digest,
+            _ if stamp.size <= DevRules::HASHED => std::fs::read(path).ok().map(|bytes| Digest::of(&bytes)),
+            _ => None,
+        };
+        stamp
+    }
+
+    /// True where the contents are the same, as far as it is known: a build that writes what was there
+    /// already is no change.
+    fn same(&self, other: &Self) -> bool {
+        match (self.digest, other.digest) {
+            (Some(a), Some(b)) => a == b,
+            _ => self == other,
+        }
+    }
+
+    fn time(&self) -> SystemTime {
+        let (seconds, nanos) = self.changed;
+        let since =
+            std::time::Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
+        SystemTime::UNIX_EPOCH + since
+    }
+}
+
+/// All watched files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    files: BTreeMap<PathBuf, Stamp>,
+    /// The folders that hold them.
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// There are more than can be watched.
+    pub(super) too_many: bool,
+}
+
+/// What differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Changes {
+    pub(super) paths: Vec<PathBuf>,
+    /// When the last of them changed; none where one was removed.
+    pub(super) newest: Option<SystemTime>,
+}
+
+impl Files {
+    /// Looks at all that `project` watches. What `old` knows is not read again. Blocking.
+    pub(super) fn look(project: &Project, old: &Self) -> Self {
+        let mut files = Self::default();
+        let own = project::file(&project.folder);
+        for path in project.watch.iter().chain(&project.policy).chain([&own]) {
+            files.add(path, 0, project, old);
+            // A file that is written anew by a rename is seen by its folder alone.
+            files.folders.extend(path.parent().filter(|p| p.is_dir()).map(Path::to_path_buf));
+        }
+        files
+    }
+
+    fn add(&mut self, path: &Path, depth: usize, project: &Project, old: &Self) {
+        if self.files.len() >= DevRules::FILES || depth > DevRules::DEPTH {
+            self.too_many = true;
+            return;
+        }
+        let Ok(meta) = std::fs::metadata(path) else { return };
+        if meta.is_file() && path != project.component {
+            self.files.insert(path.to_owned(), Stamp::of(path, &meta, old.files.get(path)));
+        }
+        if !meta.is_dir() || !self.folders.insert(path.to_owned()) {
+            return;
+        }
+        // A folder that cannot be read is as an empty one.
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let link = entry.file_type().is_ok_and(|t| t.is_symlink()) && entry.path().is_dir();
+            let ignored =
+                name.starts_with('.') || name.ends_with('~') || DevRules::IGNORED.contains(&name.as_ref());
+            if !ignored && !link {
+                self.add(&entry.path(), depth + 1, project, old);
+            }
+        }
+    }
+
+    /// What differs in `new`; none where nothing does.
+    pub(super) fn changes(&self, new: &Self) -> Option<Changes> {
+        let kept = |path: &PathBuf| new.files.contains_key(path);
+        let mut paths: Vec<PathBuf> = self.files.keys().filter(|path| !kept(path)).cloned().collect();
+        let mut newest = paths.is_empty().then_some(SystemTime::UNIX_EPOCH);
+        for (path, stamp) in &new.files {
+            if !self.files.get(path).is_some_and(|old| old.same(stamp)) {
+                newest = newest.map(|n| n.max(stamp.time()));
+                paths.push(path.clone());
+            }
+        }
+        (!paths.is_empty()).then_some(Changes { paths, newest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use super::*;
+
+    fn project(watch: &str) -> (tempfile::TempDir, Project) {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("build = [\"make\"]\ncomponent = \"out/a.wasm\"\n{watch}");
+        fs::write(project::file(folder.path()), text).unwrap();
+        for name in ["src", "src/deep", "out", "target", ".git", "node_modules/x"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let project = Project::open(folder.path()).unwrap();
+        (folder, project)
+    }
+
+    fn changed(project: &Project, old: &mut Files) -> Vec<String> {
+        let new = Files::look(project, old);
+        let changes = old.changes(&new).map(|c| c.paths).unwrap_or_default();
+        *old = new;
+        changes.iter().map(|path| project.shown(path)).collect()
+    }
+
+    #[test]
+    fn sources_count_and_products_do_not() {
+        let (_folder, project) = project("");
+        let write = |name: &str, text: &str| fs::write(project.folder.join(name), text).unwrap();
+        let mut files = Files::look(&project, &Files::default());
+        for product in ["out/a.wasm", "target/x", ".git/x", "node_modules/x/y", "src/a.c~", "src/.a.swp"] {
+            write(product, "new");
+        }
+        assert!(changed(&project, &mut files).is_empty());
+        write("src/deep/a.c", "1");
+        assert_eq!(changed(&project, &mut files), ["src/deep/a.c"]);
+        write("src/deep/a.c", "1");
+        assert!(changed(&project, &mut files).is_empty(), "the same contents");
+        write("src/deep/a.c", "2");
+        assert_eq!(changed(&project, &mut files), ["src/deep/a.c"]);
+        fs::remove_file(project.folder.join("src/deep/a.c")).unwrap();
+        assert_eq!(changed(&project, &mut files), ["src/deep/a.c"]);
+    }
+
+    #[test]
+    fn only_what_is_named_is_watched_and_the_projects_own_files() {
+        let (_folder, project) = project("watch = [\"src\", \"target/x\"]\npolicy = \"a.toml\"");
+        let write = |name: &str| fs::write(project.folder.join(name), name).unwrap();
+        let mut files = Files::look(&project, &Files::default());
+        for name in ["README.md", "out/b"] {
+            write(name);
+        }
+        assert!(changed(&project, &mut files).is_empty());
+        write("a.toml");
+        write("src/a.c");
+        write("target/x");
+        assert_eq!(changed(&project, &mut files), ["a.toml", "src/a.c", "target/x"]);
+    }
+}

@@ -1,0 +1,157 @@
+//! From the project into the private plugin folder: component and policy, each by a rename.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use toml::de::{DeTable, DeValue};
+
+use super::project::Project;
+use crate::commands::exit::{Exit, Failure};
+
+/// The folder that the private host serves.
+#[derive(Clone, Debug)]
+pub(super) struct Folder(PathBuf);
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Bytes of the component.
+    pub(super) size: u64,
+    /// Neither component nor policy differs from what lay there.
+    pub(super) same: bool,
+}
+
+impl Folder {
+    /// Makes `folder`, and removes what is not the plugin `name`.
+    ///
+    /// # Errors
+    /// It cannot be made or read.
+    pub(super) fn open(folder: PathBuf, name: &str) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        let this = Self(folder);
+        this.keep(name)?;
+        Ok(this)
+    }
+
+    /// Removes what is not the plugin `name`.
+    pub(super) fn keep(&self, name: &str) -> io::Result<()> {
+        let own = [self.component(name), self.policy(name)];
+        for entry in fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            if !own.contains(&path) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn component(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.wasm"))
+    }
+
+    /// Where the policy of `name` lies here.
+    pub(super) fn policy(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.toml"))
+    }
+
+    /// Puts the project's component and policy here.
+    ///
+    /// # Errors
+    /// `component_missing`, `policy_missing`, or they cannot be copied.
+    pub(super) fn put(&self, project: &Project) -> Result<Placed, Failure> {
+        let shown = project.shown(&project.component);
+        let component = fs::read(&project.component).map_err(|e| {
+            let text = format!(
+                "the build ended well, but {shown} cannot be read: {e}. Correct `component`, or the build"
+            );
+            Failure::new(Exit::Failed, "component_missing", text)
+        })?;
+        let policy = match &project.policy {
+            None => None,
+            Some(path) => Some(fs::read_to_string(path).map_err(|e| {
+                let text = format!(
+                    "the policy {} cannot be read: {e}. Write it, or leave `policy` out",
+                    project.shown(path)
+                );
+                Failure::new(Exit::Failed, "policy_missing", text)
+            })?),
+        };
+        let base = project.policy.as_deref().and_then(Path::parent).unwrap_or(&project.folder);
+        // The policy first: a new component may need it.
+        let path = self.policy(&project.name);
+        let kept = match policy {
+            Some(text) => same(&path, rebased(&text, base).as_bytes())?,
+            None => match fs::remove_file(&path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+                removed => removed.map(|()| false)?,
+            },
+        };
+        let size = component.len() as u64;
+        let same = same(&self.component(&project.name), &component)? && kept;
+        Ok(Placed { size, same })
+    }
+}
+
+/// Makes `path` hold `bytes`; true where it did already.
+fn same(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(true);
+    }
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    fs::write(&temporary, bytes)?;
+    fs::rename(&temporary, path)?;
+    Ok(false)
+}
+
+/// The policy `text` with the folders of `grants.files` from `base`, where it was written: relative paths begin at
+/// the policy's own folder, and it is about to lie in another one. Lines stay where they are; a text that
+/// is no policy is left alone, for the host to say what is wrong.
+fn rebased(text: &str, base: &Path) -> String {
+    let Ok(root) = DeTable::parse(text) else { return text.to_owned() };
+    let Some(DeValue::Table(grants)) = value(root.get_ref(), "grants") else { return text.to_owned() };
+    let Some(DeValue::Array(files)) = value(grants, "files") else { return text.to_owned() };
+    let host = |file: &DeValue<'_>| match file {
+        DeValue::Table(file) => file.iter().find_map(|(key, value)| {
+            let host = value.get_ref().as_str().filter(|_| key.get_ref() == "host")?;
+            Path::new(host).is_relative().then(|| (value.span(), base.join(host)))
+        }),
+        _ => None,
+    };
+    let mut places: Vec<_> = files.iter().filter_map(|file| host(file.get_ref())).collect();
+    places.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
+    let mut text = text.to_owned();
+    for (span, path) in places {
+        text.replace_range(span, &toml::Value::from(path.to_string_lossy().into_owned()).to_string());
+    }
+    text
+}
+
+fn value<'a, 'b>(table: &'a DeTable<'b>, key: &str) -> Option<&'a DeValue<'b>> {
+    table.iter().find_map(|(k, value)| (k.get_ref() == key).then_some(value.get_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn granted_folders_are_those_of_the_project() {
+        let text = "prefix = \"a\"\n[grants]\nfiles = [{ host = './in', guest = \"/in\" },\n { guest = \"/o\", host = \"/out\" }]\n";
+        let new = rebased(text, Path::new("/p q"));
+        assert!(new.contains("\"/p q/./in\"") && new.contains("\"/out\""), "{new}");
+        assert_eq!(new.lines().count(), text.lines().count());
+        let tables = "[[grants.files]]\nhost = \"x\"\nguest = \"/x\"";
+        assert!(rebased(tables, Path::new("/p")).contains("host = \"/p/x\""));
+        for other in ["", "not toml [", "grants = 5", "[grants]\nfiles = [1, { host = 2 }]"] {
+            assert_eq!(rebased(other, Path::new("/p")), other);
+        }
+    }
+}

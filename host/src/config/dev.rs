@@ -1,0 +1,142 @@
+//! `layby-dev.toml`: how a plugin's project is built, for `layby dev`.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::load::{ConfigError, Source};
+use crate::base::Millis;
+
+/// A plugin's project, as its file describes it. Paths are relative to the file's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DevProject {
+    /// Command and arguments, run in the project's folder.
+    pub build: Vec<String>,
+    /// The component that it makes; its stem is the plugin's name.
+    pub component: PathBuf,
+    /// The plugin's policy; none grants nothing.
+    #[serde(default)]
+    pub policy: Option<PathBuf>,
+    /// Files and folders whose changes build again; the whole project where it is left out.
+    #[serde(default = "DevProject::everything")]
+    pub watch: Vec<PathBuf>,
+    /// How long a build may take. 10 m: a first build downloads and compiles dependencies.
+    #[serde(default = "DevProject::build_timeout")]
+    pub build_timeout: Millis,
+    /// How long files must be quiet before a build begins. 200 ms: editors write a file in several steps.
+    #[serde(default = "DevProject::debounce")]
+    pub debounce: Millis,
+}
+
+/// Fixed bounds of `layby dev`.
+pub struct DevRules;
+
+impl DevRules {
+    /// The file's name.
+    pub const FILE: &str = "layby-dev.toml";
+    /// How often the watched files are looked at where the system tells of no change.
+    pub const POLL: Millis = Millis::from_secs(1);
+    /// Longest wait for files that never come to rest.
+    pub const DEBOUNCE_MOST: Millis = Millis::from_secs(2);
+    /// Files that are watched at most: more are a folder of dependencies that should not be.
+    pub const FILES: usize = 20_000;
+    /// Depth of folders that are watched.
+    pub const DEPTH: usize = 32;
+    /// Files up to this size count as changed where their contents differ; larger ones by their times.
+    pub const HASHED: u64 = 1 << 20;
+    /// Bytes of one line of a build's output; longer ones are cut into several.
+    pub const LINE: usize = 8 << 10;
+    /// How long a build may take to end after SIGTERM, before SIGKILL.
+    pub const BUILD_GRACE: Millis = Millis::from_secs(2);
+    /// How long the output of a build that has ended may stay open: something of it still runs.
+    pub const OUTPUT_GRACE: Millis = Millis(500);
+    /// Builds in a row that may each change watched files, before they are not answered by another one.
+    pub const OWN_CHANGES: u32 = 3;
+    /// How long the end waits for calls in flight, at most: an author at the terminal does not wait 10 s.
+    pub const DRAIN: Millis = Millis::from_secs(2);
+    /// How long component and policy must be at rest in the private plugin folder, where both are
+    /// renamed into place.
+    pub const SETTLE: Millis = Millis(100);
+    /// Names of folders that are not watched: what builds, package managers and editors write.
+    pub const IGNORED: [&str; 6] = ["target", "node_modules", "build", "dist", "__pycache__", "venv"];
+}
+
+impl DevProject {
+    fn everything() -> Vec<PathBuf> {
+        vec![".".into()]
+    }
+
+    fn build_timeout() -> Millis {
+        Millis::from_secs(600)
+    }
+
+    fn debounce() -> Millis {
+        Millis(200)
+    }
+
+    /// From the text of the file `origin`.
+    ///
+    /// # Errors
+    /// Not TOML, an unknown key, a bad value.
+    pub fn parse(text: &str, origin: &Path) -> Result<Self, ConfigError> {
+        let source = Source { text, origin };
+        let project: Self = source.parse()?;
+        let wrong = |key: &str, why: &str| Err(source.wrong(&[key.to_owned()], format!("`{key}` {why}")));
+        if project.build.first().is_none_or(String::is_empty) {
+            return wrong("build", "is empty: write a command and its arguments, such as [\"make\"]");
+        }
+        if project.build.iter().any(|part| part.contains('\0')) {
+            return wrong("build", "holds a NUL");
+        }
+        if project.component.extension().is_none_or(|e| e != "wasm") {
+            return wrong("component", "must name a file that ends in .wasm: what the build makes");
+        }
+        if project.policy.as_ref().is_some_and(|p| p.as_os_str().is_empty()) {
+            return wrong("policy", "is empty: name the policy file, or leave the line out");
+        }
+        if project.watch.is_empty() {
+            return wrong("watch", "is empty: name files and folders, or leave the line out to watch all");
+        }
+        if project.build_timeout == Millis(0) {
+            return wrong("build-timeout", "must be more than 0");
+        }
+        if project.debounce > DevRules::DEBOUNCE_MOST {
+            let most = format!("must be at most {}", DevRules::DEBOUNCE_MOST);
+            return wrong("debounce", &most);
+        }
+        Ok(project)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(text: &str) -> Result<DevProject, String> {
+        DevProject::parse(text, Path::new("layby-dev.toml")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_default() {
+        let project = parse("build = [\"make\"]\ncomponent = \"build/a.wasm\"").unwrap();
+        assert_eq!((project.watch, project.policy), (vec![PathBuf::from(".")], None));
+        assert_eq!((project.build_timeout, project.debounce), (Millis::from_secs(600), Millis(200)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let has = |text: &str, part: &str| {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        };
+        has("build = [\"make\"]", "missing field `component`");
+        has("build = [\"make\"]\ncomponents = \"a.wasm\"", "nearest known key is `component`");
+        has("build = []\ncomponent = \"a.wasm\"", "layby-dev.toml:1:1");
+        has("build = [\"make\"]\ncomponent = \"a.so\"", "must name a file that ends in .wasm");
+        has("build = [\"make\"]\ncomponent = \"a.wasm\"\nwatch = []", "layby-dev.toml:3:1");
+        has("build = [\"make\"]\ncomponent = \"a.wasm\"\ndebounce = \"1m\"", "at most 2s");
+        has("build = \"make\"\ncomponent = \"a.wasm\"", "layby-dev.toml:1:9");
+    }
+}
