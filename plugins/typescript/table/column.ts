@@ -20,8 +20,8 @@ type Type = z.output<typeof Summary>["type"];
 const INTEGER = /^[+-]?[0-9]{1,15}$/;
 const NUMBER = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$/;
 const BOOLEAN = /^(?:true|false)$/i;
-/** Half of a character beyond the Basic Multilingual Plane: the other half is counted. */
-const LOW_SURROGATES = /[\udc00-\udfff]/g;
+/** Half of a character beyond the Basic Multilingual Plane. */
+const SURROGATE = /[\ud800-\udfff]/;
 
 /** A column's cells so far, without the cells. */
 export class Column {
@@ -30,7 +30,7 @@ export class Column {
   missing = 0;
   readonly #seen = new Set<string>();
 
-  // What the column can still be. Most columns show soon what they are, and cost one test a cell from then on.
+  // What the column can still be. Most columns show soon what they are, and cost one test a text from then on.
   #integer = true;
   #number = true;
   #boolean = true;
@@ -52,24 +52,25 @@ export class Column {
       return;
     }
     this.values++;
+    const before = this.#seen.size;
     this.#seen.add(cell);
-    if (this.#integer && !INTEGER.test(cell)) this.#integer = false;
-    if (this.#number) this.#addNumber(cell);
-    if (this.#boolean && !BOOLEAN.test(cell)) this.#boolean = false;
-    const length = lengthOf(cell);
-    if (length < this.#shortest) this.#shortest = length;
-    if (length > this.#longest) this.#longest = length;
+    if (this.#seen.size > before) this.#learn(cell);
+    if (this.#number) this.#sum += Number(cell);
   }
 
-  #addNumber(cell: string): void {
-    const value = this.#integer || NUMBER.test(cell) ? Number(cell) : NaN;
-    if (!Number.isFinite(value)) {
-      this.#number = false;
-      return;
+  /** What a text that was not there before says of the column. */
+  #learn(cell: string): void {
+    if (this.#integer) this.#integer = INTEGER.test(cell);
+    if (this.#number) this.#number = (this.#integer || NUMBER.test(cell)) && Number.isFinite(Number(cell));
+    if (this.#boolean) this.#boolean = BOOLEAN.test(cell);
+    if (this.#number) {
+      const value = Number(cell);
+      if (value < this.#min) this.#min = value;
+      if (value > this.#max) this.#max = value;
     }
-    this.#sum += value;
-    if (value < this.#min) this.#min = value;
-    if (value > this.#max) this.#max = value;
+    const length = this.#number ? cell.length : lengthOf(cell);
+    if (length < this.#shortest) this.#shortest = length;
+    if (length > this.#longest) this.#longest = length;
   }
 
   get distinct(): number {
@@ -113,5 +114,5 @@ export class Column {
 
 /** Characters of a text: Unicode code points, not JavaScript's units. */
 function lengthOf(text: string): number {
-  return text.length - (text.match(LOW_SURROGATES)?.length ?? 0);
+  return SURROGATE.test(text) ? [...text].length : text.length;
 }

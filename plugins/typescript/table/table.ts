@@ -5,7 +5,7 @@ import { FileError, readChunks } from "layby/files";
 import * as z from "zod";
 
 import { Column, Summary } from "./column.ts";
-import { type Cells, TableReader } from "./reader.ts";
+import { TableReader } from "./reader.ts";
 
 /** Rows between two reports of progress. */
 const ROWS = 1_000;
@@ -68,7 +68,7 @@ function read(csv: string | undefined, path: string | undefined, call: Call): Ta
   };
   const reader = new TableReader(
     (names) => (columns = names.map((name) => new Column(name))),
-    (cells: Cells) => {
+    (cells) => {
       for (let i = 0; i < cells.length; i++) columns[i]!.add(cells[i]!);
       rows++;
       if (rows % ROWS === 0) report();
