@@ -1,5 +1,3 @@
-//go:build !wasip1
-
 // Package laybytest stands in for the host, so that tools can be tested with the ordinary go test.
 //
 //	func TestGreet(t *testing.T) {
@@ -203,4 +201,31 @@ func SetConfig(t testing.TB, values map[string]string) {
 	t.Helper()
 	before := layby.SetConfig(values)
 	t.Cleanup(func() { layby.SetConfig(before) })
+}
+
+// LogLine is one line that log/slog wrote by [layby.NewLogHandler].
+type LogLine struct {
+	// Level is trace, debug, info, warn, error or critical.
+	Level            string
+	Context, Message string
+}
+
+// LogLines gathers the lines of log/slog until the test ends; the function returns those so far. Like
+// t.Setenv it is not for parallel tests.
+func LogLines(t testing.TB) func() []LogLine {
+	t.Helper()
+	var mutex sync.Mutex
+	var lines []LogLine
+	levels := [...]string{"trace", "debug", "info", "warn", "error", "critical"}
+	before := layby.SetLogLines(func(level uint32, context, message string) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		lines = append(lines, LogLine{levels[level], context, message})
+	})
+	t.Cleanup(func() { layby.SetLogLines(before) })
+	return func() []LogLine {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return append([]LogLine(nil), lines...)
+	}
 }
