@@ -5,7 +5,10 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     hash::{Hash, Hasher},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    },
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -20,10 +23,23 @@ use crate::base::Digest;
 const MAX_FORMS: usize = 128;
 /// Bytes of all compiled forms. Python's is about 60 MB.
 const MAX_BYTES: u64 = 4 << 30;
-/// Length of the MAC before the code.
+/// Length of the MAC after the code.
 const MAC_BYTES: usize = 32;
 /// Length of the key.
 const KEY_BYTES: usize = 32;
+/// Bytes that are read at once to check a MAC.
+const CHUNK: usize = 1 << 20;
+
+/// A compiled form whose MAC has been checked. It is mapped and not read into memory: pages that no run touches
+/// cost nothing, and those of a runtime as large as Python's may be dropped and read again.
+pub(super) struct Form(File);
+
+impl Form {
+    /// A path to the very file that was checked, whatever has become of its name since. Valid while this lives.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+}
 
 /// The folder `compiled` and the key that its files are signed with.
 pub(super) struct Cache {
@@ -49,29 +65,45 @@ impl Cache {
         Ok(Self { folder, key, compatibility: hash.0.finalize().into() })
     }
 
-    /// The verified code of `digest`, or `None` where there is none that this engine can load.
-    pub(super) fn load(&self, digest: Digest) -> Option<Vec<u8>> {
+    /// The verified form of `digest`, or `None` where there is none that this engine can load.
+    pub(super) fn load(&self, digest: Digest) -> Option<Form> {
         let path = self.path(digest);
-        let mut bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return None,
+        match self.verified(digest, &path) {
+            Ok(Some(form)) => return Some(form),
+            // Also what an update of wasmtime or of the configuration looks like.
+            Ok(None) => {
+                tracing::debug!(path = %path.display(), "a compiled form is not from this engine and key, compiling again");
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => {
                 tracing::warn!(path = %path.display(), "a compiled form cannot be read, compiling again: {e}");
-                return None;
             }
-        };
-        if bytes.len() < MAC_BYTES {
-            return None;
         }
-        let code = bytes.split_off(MAC_BYTES);
-        if self.mac(digest, &code).verify_slice(&bytes).is_err() {
-            // Also what an update of wasmtime or of the configuration looks like.
-            tracing::debug!(path = %path.display(), "a compiled form is not from this engine and key, compiling again");
-            return None;
+        None
+    }
+
+    /// Opens a form and checks it.
+    fn verified(&self, digest: Digest, path: &Path) -> io::Result<Option<Form>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let Some(code) = length.checked_sub(MAC_BYTES as u64) else { return Ok(None) };
+        let mut mac = self.mac(digest);
+        let mut chunk = vec![0; CHUNK];
+        let mut reader = (&mut file).take(code);
+        loop {
+            let n = reader.read(&mut chunk)?;
+            if n == 0 {
+                break;
+            }
+            mac.update(&chunk[..n]);
+        }
+        let mut told = [0; MAC_BYTES];
+        if file.read_exact(&mut told).is_err() || mac.verify_slice(&told).is_err() {
+            return Ok(None);
         }
         // Last use, for eviction; failing to note it only evicts earlier.
-        let _ = File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
-        Some(code)
+        let _ = file.set_modified(SystemTime::now());
+        Ok(Some(Form(file)))
     }
 
     /// Keeps `code` as the compiled form of `digest`, and lets the least recently used forms go.
@@ -79,8 +111,9 @@ impl Cache {
     /// # Errors
     /// The file cannot be written; nothing is left behind.
     pub(super) fn save(&self, digest: Digest, code: &[u8]) -> io::Result<()> {
-        let mac = self.mac(digest, code).finalize().into_bytes();
-        write_private(&self.path(digest), &[&mac, code])?;
+        let mut mac = self.mac(digest);
+        mac.update(code);
+        write_private(&self.path(digest), &[code, &mac.finalize().into_bytes()])?;
         self.evict()
     }
 
@@ -93,11 +126,11 @@ impl Cache {
         self.folder.join(format!("{digest}.code"))
     }
 
-    fn mac(&self, digest: Digest, code: &[u8]) -> Hmac<Sha256> {
+    /// The MAC of the form of `digest`, before its code.
+    fn mac(&self, digest: Digest) -> Hmac<Sha256> {
         let mut mac = new_mac(&self.key);
         mac.update(&digest.0);
         mac.update(&self.compatibility);
-        mac.update(code);
         mac
     }
 
@@ -236,22 +269,33 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let c = cache(data.path()).unwrap();
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
-        assert_eq!(c.load(a), None);
+        assert!(c.load(a).is_none());
         c.save(a, b"code").unwrap();
-        assert_eq!(c.load(a).as_deref(), Some(&b"code"[..]));
-        assert_eq!(cache(data.path()).unwrap().load(a).as_deref(), Some(&b"code"[..]));
+        let form = c.load(a).unwrap();
+        assert!(fs::read(form.path()).unwrap().starts_with(b"code"));
+        assert!(cache(data.path()).unwrap().load(a).is_some());
         // Another component's code under this name.
         fs::copy(c.path(a), c.path(b)).unwrap();
-        assert_eq!(c.load(b), None);
+        assert!(c.load(b).is_none());
         let mut bytes = fs::read(c.path(a)).unwrap();
-        *bytes.last_mut().unwrap() ^= 1;
-        fs::write(c.path(a), &bytes).unwrap();
-        assert_eq!(c.load(a), None);
+        for at in [0, bytes.len() - 1] {
+            bytes[at] ^= 1;
+            fs::write(c.path(a), &bytes).unwrap();
+            assert!(c.load(a).is_none());
+            bytes[at] ^= 1;
+        }
+        // What was checked is what is loaded, also where another file has taken its name.
+        fs::write(c.path(b), &bytes).unwrap();
+        fs::rename(c.path(b), c.path(a)).unwrap();
+        let form = c.load(a).unwrap();
+        fs::write(c.path(b), b"other").unwrap();
+        fs::rename(c.path(b), c.path(a)).unwrap();
+        assert_eq!(fs::read(form.path()).unwrap(), bytes);
         fs::write(c.path(a), b"short").unwrap();
-        assert_eq!(c.load(a), None);
+        assert!(c.load(a).is_none());
         fs::write(data.path().join("keys/compile.key"), [7; 32]).unwrap();
         c.save(a, b"code").unwrap();
-        assert_eq!(cache(data.path()).unwrap().load(a), None);
+        assert!(cache(data.path()).unwrap().load(a).is_none());
     }
 
     #[test]
@@ -281,7 +325,7 @@ mod tests {
         }
         c.save(Digest::of(b"new"), b"code").unwrap();
         assert_eq!(fs::read_dir(&c.folder).unwrap().count(), MAX_FORMS);
-        assert_eq!(c.load(Digest::of(&0_usize.to_le_bytes())), None);
+        assert!(c.load(Digest::of(&0_usize.to_le_bytes())).is_none());
         assert!(c.load(Digest::of(b"new")).is_some());
     }
 }

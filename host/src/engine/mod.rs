@@ -56,8 +56,8 @@ impl Engine {
     /// Not a component, or one that needs features that are off.
     pub fn component(&self, digest: Digest, bytes: &[u8]) -> anyhow::Result<Component> {
         debug_assert_eq!(Digest::of(bytes), digest, "the digest names the bytes");
-        if let Some(code) = self.cache.as_ref().and_then(|c| c.load(digest)) {
-            match self.load(&code) {
+        if let Some(form) = self.cache.as_ref().and_then(|c| c.load(digest)) {
+            match self.load(&form) {
                 Ok(component) => return Ok(component),
                 Err(e) => tracing::warn!(%digest, "the compiled form does not load, compiling again: {e:#}"),
             }
@@ -76,11 +76,12 @@ impl Engine {
     }
 
     #[allow(unsafe_code)]
-    fn load(&self, code: &[u8]) -> wasmtime::Result<Component> {
-        // SAFETY: `code` is in memory, where nobody can change it any more, and its MAC under this host's own
-        // key has just been checked: these are bytes that `serialize` returned under an engine with the same
-        // compatibility hash.
-        unsafe { Component::deserialize(&self.wasmtime, code) }
+    fn load(&self, form: &cache::Form) -> wasmtime::Result<Component> {
+        // SAFETY: the MAC of this very file under this host's own key has just been checked: these are bytes that
+        // `serialize` returned under an engine with the same compatibility hash. The file is in a folder of
+        // mode 0700 and is never written again (a new form takes its name by a rename). Who could still change
+        // it is this process's own user, who could as well read the key and sign.
+        unsafe { Component::deserialize_file(&self.wasmtime, form.path()) }
     }
 }
 
@@ -99,6 +100,8 @@ fn not_a_component(bytes: &[u8], error: &wasmtime::Error) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -115,7 +118,10 @@ mod tests {
         assert!(!file.exists() && !engine.is_compiled(Digest::of(&component)));
         compile(&component).unwrap();
         assert!(file.exists() && engine.is_compiled(Digest::of(&component)));
+        let inode = || std::fs::metadata(&file).unwrap().ino();
+        let first = inode();
         compile(&component).unwrap();
+        assert_eq!(inode(), first, "loaded, and not compiled again");
         // Damage is no error: it is compiled again.
         std::fs::write(&file, [0; 100]).unwrap();
         compile(&component).unwrap();

@@ -276,7 +276,9 @@ pub(super) async fn listing(
         Ok(Err(Abort::Limit { name, value, .. })) => {
             failed(format!("went over its {name}, which is {value}"))
         }
-        Err(_) => failed(format!("took longer than {}", bounds.list_time)),
+        Err(_) => {
+            Err(Problem::list_too_slow(format!("listing took longer than {}", bounds.list_time)).into())
+        }
     }
 }
 

@@ -99,6 +99,12 @@ impl Problem {
         Self::new("plugin_list_tools_failed", reason, advice)
     }
 
+    /// A wall clock says nothing certain about a plugin: a busy machine makes every one slow.
+    pub(super) fn list_too_slow(reason: impl AsRef<str>) -> Self {
+        let advice = "it is tried again every few seconds; where the machine is not busy, the plugin waits for something";
+        Self::new("plugin_list_slow", reason, advice)
+    }
+
     pub(super) fn bad_grant(reason: impl AsRef<str>) -> Self {
         let advice =
             "correct [grants] in the policy file, or make what it names; it is tried again every few seconds";
@@ -117,7 +123,10 @@ impl Problem {
 
     /// True where the cause lies outside the plugin's own files, so that trying again may help.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(self.code, "plugin_bad_grant" | "plugin_name_taken" | "plugin_unreadable")
+        matches!(
+            self.code,
+            "plugin_bad_grant" | "plugin_list_slow" | "plugin_name_taken" | "plugin_unreadable"
+        )
     }
 
     /// With place and time.

@@ -160,6 +160,7 @@ fn refusals() -> Vec<Refused> {
         ("extra", Some(tool_with("extra", json!({ "other": 1 }))), "", "plugin_bad_tool", "other"),
         ("trap", Some(chameleon::listing("trap")), "", "plugin_list_tools_failed", "told to trap"),
         ("spin", Some(chameleon::listing("spin")), "", "plugin_list_tools_failed", ""),
+        ("sleep", Some(chameleon::listing("sleep")), "", "plugin_list_slow", "took longer than 5s"),
         (
             "grant",
             None,

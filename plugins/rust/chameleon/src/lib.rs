@@ -4,7 +4,7 @@
 //! The text: `LAYBY-CHAMELEON:`, then one JSON object padded with spaces to 8192 bytes in all:
 //!
 //! - `version`: any text, which each call returns
-//! - `list`: what `list-tools` does: `ok`, `trap`, `spin` (never returns), `big` (64 MiB of description)
+//! - `list`: what `list-tools` does: `ok`, `trap`, `spin` (never returns), `sleep` (waits for an hour), `big` (64 MiB of description)
 //! - `tools`: objects with `name`, `title`, `description`, `inputSchema`, `outputSchema`,
 //!   `annotations` (`readOnlyHint` …) and `extra`; a schema or `extra` that is a string is passed on
 //!   as it is, so that it can be broken
@@ -98,6 +98,7 @@ impl tools::Guest for Chameleon {
             Some("spin") => loop {
                 std::hint::black_box(());
             },
+            Some("sleep") => std::thread::sleep(std::time::Duration::from_secs(3600)),
             Some("big") => tools.iter_mut().for_each(|tool| tool.description = "x".repeat(64 << 20)),
             _ => {}
         }
