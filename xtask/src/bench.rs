@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{node, plugins, sh};
 
 mod data;
+mod languages;
 mod process;
 mod rows;
 mod start;
@@ -62,6 +63,8 @@ enum Group {
     Start,
     /// Resident memory.
     Memory,
+    /// The same tool in every guest language, and many plugins of a large runtime.
+    Languages,
 }
 
 /// How long and how often to measure.
@@ -107,6 +110,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     if wanted(Group::Memory) {
         rows::memory(&programs, &mut table)?;
+    }
+    if languages::wanted(&args.only) {
+        plugins::run(plugins::Args::all())?;
+        languages::rows(&programs, effort, &mut table)?;
+        languages::large(&programs, &mut table)?;
     }
     table.print(args.json, &programs.cores.note())?;
     let missed = table.missed();

@@ -24,7 +24,7 @@ queue = 4096
 /// others end, or ask, within a millisecond or so.
 const POLICY: &str = r#"
 [limits]
-memory = "32MiB"
+memory = "256MiB"
 concurrency = 256
 fuel = 1_000_000_000_000_000
 active-time = "1h"

@@ -156,13 +156,18 @@ pub(super) fn memory(programs: &Programs, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of memory that are resident.
+pub(super) fn resident(server: &Server) -> Result<f64> {
+    Ok(as_f64(server.resident()?))
+}
+
 #[expect(clippy::cast_precision_loss, reason = "bytes of memory are far below 2^52")]
-fn as_f64(value: u64) -> f64 {
+pub(super) fn as_f64(value: u64) -> f64 {
     value as f64
 }
 
 /// Runs the driver against `server` for one measurement.
-fn drive(
+pub(super) fn drive(
     programs: &Programs,
     server: &Server,
     mode: &str,
@@ -179,7 +184,7 @@ fn drive(
 }
 
 /// The summary whose `key` is in the middle of all.
-fn median(mut summaries: Vec<Value>, key: &str) -> Value {
+pub(super) fn median(mut summaries: Vec<Value>, key: &str) -> Value {
     let number = |summary: &Value| summary[key].as_f64().unwrap_or(f64::NAN);
     summaries.sort_by(|a, b| number(a).total_cmp(&number(b)));
     let middle = summaries.len() / 2;

@@ -46,7 +46,7 @@ pub(super) fn rows(programs: &Programs, effort: Effort, table: &mut Table) -> Re
 }
 
 /// Milliseconds until all plugins of `data` serve; the host has ended when this returns.
-fn start(programs: &Programs, data: &Data) -> Result<f64> {
+pub(super) fn start(programs: &Programs, data: &Data) -> Result<f64> {
     let begin = Instant::now();
     let server = programs.host(data)?;
     let took = begin.elapsed();
