@@ -25,7 +25,7 @@
 //! ```
 //!
 //! A plugin can have prompts, resources and completions too, by [`prompt`], [`resource`], [`template`] and
-//! [`complete`](macro@complete); `docs/authors.md` has a whole one:
+//! [`complete`](macro@complete); `docs/plugins/rust.md` has a whole one:
 //!
 //! ```
 //! use layby_plugin::prelude::*;
@@ -75,8 +75,6 @@ pub mod testing;
 mod tool;
 mod uri;
 
-#[cfg(test)]
-mod example;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
