@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 
 use crate::{
-    clients,
+    clients, guides,
     node::cargo,
     plugins::{self, Language},
     sh,
@@ -41,12 +41,13 @@ const fn minutes(n: u64) -> Duration {
     Duration::from_secs(n * 60)
 }
 
-const STAGES: [Stage; 5] = [
+const STAGES: [Stage; 6] = [
     Stage { name: "plugins", clean: minutes(10), warm: minutes(1), run: build_plugins },
     Stage { name: "clients", clean: minutes(5), warm: minutes(1), run: install_clients },
     Stage { name: "build", clean: minutes(30), warm: minutes(5), run: build },
     Stage { name: "tests", clean: minutes(11), warm: minutes(7), run: test },
     Stage { name: "sdk tests", clean: minutes(4), warm: minutes(1), run: test_plugins },
+    Stage { name: "guides", clean: minutes(15), warm: minutes(5), run: run_guides },
 ];
 
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -99,4 +100,9 @@ fn test(args: &Args) -> Result<()> {
 /// The unit tests of plugins and kits of every language, outside the sandbox.
 fn test_plugins(args: &Args) -> Result<()> {
     Language::ALL.into_iter().try_for_each(|language| language.test(args.filter.as_deref()))
+}
+
+/// Every block of the guides; not where only some tests are wanted.
+fn run_guides(args: &Args) -> Result<()> {
+    if args.filter.is_some() { Ok(()) } else { guides::run(&guides::Args::all()) }
 }

@@ -16,7 +16,7 @@ const LANGUAGES: [(&str, &str); 5] = [
 ];
 
 /// Languages whose template may be missing in this build: none in the end.
-const NOT_YET: [&str; 4] = ["python", "typescript", "go", "c"];
+const NOT_YET: [&str; 1] = ["python"];
 
 async fn new(folder: &Path, args: &[&str]) -> Done {
     run(layby(folder, ["new"].iter().chain(args))).await

@@ -31,6 +31,13 @@ pub(crate) struct Args {
     layby: Option<PathBuf>,
 }
 
+impl Args {
+    /// All pages.
+    pub(crate) fn all() -> Self {
+        Self { pages: Vec::new(), layby: None }
+    }
+}
+
 /// Runs every page, each in a folder of its own; goes on after one that fails, and fails in the end.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let all = pages()?;
