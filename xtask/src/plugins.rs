@@ -138,7 +138,7 @@ impl Language {
 }
 
 /// Guests that only tests and the benchmark use.
-const TEST_GUESTS: [&str; 5] = ["chameleon", "contract", "echo", "echo-minimal", "probe"];
+const TEST_GUESTS: [&str; 6] = ["chameleon", "contract", "echo", "echo-minimal", "plain", "probe"];
 /// Guests that are the same tools in every language.
 const IN_EVERY_LANGUAGE: [&str; 2] = ["table", "trial"];
 

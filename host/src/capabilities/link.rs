@@ -2,13 +2,17 @@
 //! a run must see by its own rules is put over wasmtime's: clocks, polls, randomness, standard streams,
 //! environment, exit, and the parts of the file system that open something or outlive a call.
 
+use std::sync::Arc;
+
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings as p2;
 
 use super::{
     State,
     bindings::{completions, exports::layby::plugin as own, prompts, resources},
-    call, env, files, http, poll, stdio,
+    call, env, files, http, poll,
+    reflect::Reflected,
+    stdio,
 };
 use crate::engine::Engine;
 
@@ -26,15 +30,37 @@ const TOOLS: &str = "layby:plugin/tools@1.0.0";
 #[derive(Clone)]
 pub struct Prepared {
     pub(super) pre: InstancePre<State>,
-    pub(super) tools: own::tools::GuestIndices,
+    pub(super) tools: Tools,
     pub(super) prompts: Option<prompts::exports::layby::plugin::prompts::GuestIndices>,
     pub(super) resources: Option<resources::exports::layby::plugin::resources::GuestIndices>,
     pub(super) completions: Option<completions::exports::layby::plugin::completions::GuestIndices>,
 }
 
+/// Where a component's tools come from.
+#[derive(Clone)]
+pub(super) enum Tools {
+    /// Its interface `tools`.
+    Listed(own::tools::GuestIndices),
+    /// Its functions, each of which is one.
+    Reflected(Arc<Reflected>),
+}
+
+/// Why a component is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// It imports what is not there, or its interfaces are not those of a plugin.
+    #[error("{0}")]
+    World(String),
+    /// It is no plugin of the package's, and its functions cannot be tools.
+    #[error("{0}")]
+    Function(String),
+}
+
 /// What a component exports beside `tools`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exports {
+    /// It knows nothing of the package: its functions are its tools.
+    pub functions: bool,
     /// `prompts`.
     pub prompts: bool,
     /// `resources`.
@@ -47,6 +73,7 @@ impl Prepared {
     /// Which optional interfaces it has.
     pub fn exports(&self) -> Exports {
         Exports {
+            functions: matches!(self.tools, Tools::Reflected(_)),
             prompts: self.prompts.is_some(),
             resources: self.resources.is_some(),
             completions: self.completions.is_some(),
@@ -70,23 +97,28 @@ impl Linked {
         Ok(Self { linker })
     }
 
-    /// Links `component` against everything.
+    /// Links `component` against everything; `bytes` are what it was made from.
     ///
     /// # Errors
-    /// An import that cannot be satisfied, or a missing export: the text names it.
-    pub fn prepare(&self, component: &Component) -> anyhow::Result<Prepared> {
+    /// An import that cannot be satisfied, or exports that cannot be served: the text names them.
+    pub fn prepare(&self, component: &Component, bytes: &[u8]) -> Result<Prepared, Unfit> {
         let pre = self
             .linker
             .instantiate_pre(component)
-            .map_err(|e| anyhow::anyhow!("it imports something that this host does not have: {e:#}"))?;
-        let has = self.exported(component)?;
-        let wrong = |name: &str, e: &wasmtime::Error| {
-            anyhow::anyhow!(
-                "its export `{PACKAGE}{name}@{VERSION}` is not the interface that this host calls: {e:#}"
-            )
+            .map_err(|e| Unfit::World(format!("it imports something that this host does not have: {e:#}")))?;
+        let Some(has) = self.exported(component)? else {
+            let reflected = Reflected::of(component, bytes).map_err(Unfit::Function)?;
+            let tools = Tools::Reflected(Arc::new(reflected));
+            return Ok(Prepared { pre, tools, prompts: None, resources: None, completions: None });
         };
+        let wrong = |name: &str, e: &wasmtime::Error| {
+            Unfit::World(format!(
+                "its export `{PACKAGE}{name}@{VERSION}` is not the interface that this host calls: {e:#}"
+            ))
+        };
+        let tools = own::tools::GuestIndices::new(&pre).map_err(|e| wrong("tools", &e))?;
         Ok(Prepared {
-            tools: own::tools::GuestIndices::new(&pre).map_err(|e| wrong("tools", &e))?,
+            tools: Tools::Listed(tools),
             prompts: has
                 .prompts
                 .then(|| prompts::exports::layby::plugin::prompts::GuestIndices::new(&pre))
@@ -106,29 +138,33 @@ impl Linked {
         })
     }
 
-    /// Which of the package's interfaces `component` exports. One of another version is refused, so that
-    /// a plugin never serves without what its author gave it.
-    fn exported(&self, component: &Component) -> anyhow::Result<Exports> {
+    /// Which of the package's interfaces `component` exports; none where it exports nothing of the package. One
+    /// of another version is refused, so that a plugin never serves without what its author gave it.
+    fn exported(&self, component: &Component) -> Result<Option<Exports>, Unfit> {
         let kind = component.component_type();
         let names: Vec<&str> = kind.exports(self.linker.engine()).map(|(name, _)| name).collect();
         let start = |name: &str| format!("{PACKAGE}{name}{MAJOR}");
         let ours = |name: &str| names.iter().any(|n| n.starts_with(&start(name)));
         if let Some(other) = names.iter().find(|n| n.starts_with(PACKAGE) && !n.contains(MAJOR)) {
-            anyhow::bail!(
+            return Err(Unfit::World(format!(
                 "it exports `{other}`, and this host calls version {VERSION}; build it with this version's WIT"
-            );
+            )));
+        }
+        if !names.iter().any(|n| n.starts_with(PACKAGE)) {
+            return Ok(None);
         }
         if !ours("tools") {
-            let has = if names.is_empty() { "nothing".into() } else { names.join("`, `") };
-            anyhow::bail!(
-                "it does not export `{TOOLS}` (it exports `{has}`); build it for the world `plugin` of package `layby:plugin`"
-            )
+            return Err(Unfit::World(format!(
+                "it does not export `{TOOLS}` (it exports `{}`); build it for the world `plugin` of package `layby:plugin`",
+                names.join("`, `")
+            )));
         }
-        Ok(Exports {
+        Ok(Some(Exports {
+            functions: false,
             prompts: ours("prompts"),
             resources: ours("resources"),
             completions: ours("completions"),
-        })
+        }))
     }
 }
 

@@ -13,6 +13,7 @@ mod nobody;
 mod poll;
 mod questions;
 mod random;
+mod reflect;
 mod result;
 mod run;
 mod state;
@@ -25,7 +26,7 @@ use futures::future::BoxFuture;
 pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
 pub use files::Granted;
-pub use link::{Exports, Linked, Prepared};
+pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, read_resource_result};
 pub use run::{call, list};

@@ -6,6 +6,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::{
     Abort, Listing, Prepared, Request, Response, Setup, State, Used,
+    link::Tools,
     state::Ended,
     stdio,
     wit_types::{self, Content, EmbeddedResource, RequestError, ToolError, ToolResult},
@@ -16,6 +17,8 @@ use crate::engine::Refusal;
 const HOST_CALL: usize = 8 << 20;
 /// What lists and records take on the host beside the text in them, for results near their limit.
 const HOST_CALL_SLACK: usize = 1 << 20;
+/// How much larger a function's result may be as values than as text: each takes some 40 bytes, whatever is in it.
+const VALUES: usize = 8;
 /// What wasmtime says where a guest hands over more; its error type is private.
 const HANDED_OVER_TOO_MUCH: &str = "fuel allocated for hostcalls has been exhausted";
 
@@ -43,10 +46,13 @@ async fn answer(
     let instance = prepared.pre.instantiate_async(&mut *store).await?;
     let lacks = |name: &str| wasmtime::Error::msg(format!("the component does not export `{name}`"));
     Ok(match request {
-        Request::Tool { name, arguments } => {
-            let tools = prepared.tools.load(&mut *store, &instance)?;
-            Response::Tool(tools.call_call_tool(&mut *store, &name, &arguments).await?)
-        }
+        Request::Tool { name, arguments } => Response::Tool(match &prepared.tools {
+            Tools::Listed(indices) => {
+                let tools = indices.load(&mut *store, &instance)?;
+                tools.call_call_tool(&mut *store, &name, &arguments).await?
+            }
+            Tools::Reflected(functions) => functions.call(store, &instance, &name, &arguments).await?,
+        }),
         Request::Prompt { name, arguments } => {
             let prompts =
                 prepared.prompts.as_ref().ok_or_else(|| lacks("prompts"))?.load(&mut *store, &instance)?;
@@ -67,8 +73,12 @@ async fn answer(
     })
 }
 
-/// Instantiates once, and calls every `list-…` that the component exports.
+/// Instantiates once, and calls every `list-…` that the component exports. Where its functions are its tools, they
+/// are known without it.
 pub async fn list(prepared: &Prepared, setup: Setup) -> Result<Listing, Abort> {
+    if let Tools::Reflected(functions) = &prepared.tools {
+        return Ok(Listing { tools: functions.tools(), ..Listing::default() });
+    }
     let started = Instant::now();
     let mut store = store(prepared, setup)?;
     let outcome = listing(prepared, &mut store).await.map_err(|error| abort(&error, &store));
@@ -78,8 +88,11 @@ pub async fn list(prepared: &Prepared, setup: Setup) -> Result<Listing, Abort> {
 
 async fn listing(prepared: &Prepared, store: &mut Store<State>) -> wasmtime::Result<Listing> {
     let instance = prepared.pre.instantiate_async(&mut *store).await?;
-    let tools = prepared.tools.load(&mut *store, &instance)?;
-    let mut listing = Listing { tools: tools.call_list_tools(&mut *store).await?, ..Listing::default() };
+    let mut listing = Listing::default();
+    if let Tools::Listed(indices) = &prepared.tools {
+        let tools = indices.load(&mut *store, &instance)?;
+        listing.tools = tools.call_list_tools(&mut *store).await?;
+    }
     if let Some(prompts) = &prepared.prompts {
         let prompts = prompts.load(&mut *store, &instance)?;
         listing.prompts = prompts.call_list_prompts(&mut *store).await?;
@@ -95,7 +108,10 @@ async fn listing(prepared: &Prepared, store: &mut Store<State>) -> wasmtime::Res
 fn store(prepared: &Prepared, setup: Setup) -> Result<Store<State>, Abort> {
     let state = State::new(setup);
     let (fuel, slice) = (state.limits.fuel, state.fuel_slice.max(1));
-    let output = state.limits.output.as_usize().saturating_add(HOST_CALL_SLACK);
+    let mut output = state.limits.output.as_usize().saturating_add(HOST_CALL_SLACK);
+    if matches!(prepared.tools, Tools::Reflected(_)) {
+        output = output.saturating_mul(VALUES);
+    }
     let mut store = Store::new(prepared.pre.component().engine(), state);
     store.limiter(|s| &mut s.limiter);
     store.set_hostcall_fuel(output.max(HOST_CALL));
@@ -143,7 +159,7 @@ fn weighed(answer: Response, store: &Store<State>) -> Result<Response, Abort> {
     if weight > store.data().limits.output.as_usize() { Err(too_large(store)) } else { Ok(answer) }
 }
 
-fn too_large(store: &Store<State>) -> Abort {
+pub(super) fn too_large(store: &Store<State>) -> Abort {
     Abort::Limit {
         name: "output",
         value: store.data().limits.output.to_string(),

@@ -11,7 +11,7 @@ fn refused(import: &str) -> String {
     let bytes = wat::parse_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
     let engine = Engine::open(None, 1).unwrap();
     let component = engine.component(Digest::of(&bytes), &bytes).unwrap();
-    Linked::new(&engine).unwrap().prepare(&component).err().expect("it exports no tools").to_string()
+    Linked::new(&engine).unwrap().prepare(&component, &bytes).err().expect("it exports no tools").to_string()
 }
 
 fn linked(import: &str) {

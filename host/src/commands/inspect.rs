@@ -187,7 +187,8 @@ impl Report<'_> {
         // Without tools it is linked to nothing, and lists nothing.
         let tools = self.anatomy.exports.iter().any(|name| name.starts_with("layby:plugin/tools@"));
         let optional = optional.into_iter().filter_map(|(has, name)| has.then_some(name));
-        tools.then_some("tools").into_iter().chain(optional).collect()
+        let functions = exports.functions.then_some("functions");
+        tools.then_some("tools").into_iter().chain(functions).chain(optional).collect()
     }
 
     fn to_json(&self) -> Value {

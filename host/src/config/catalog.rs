@@ -69,6 +69,20 @@ impl CatalogConfig {
     pub const CHECK_STEPS: u64 = 2_000_000;
     /// Steps up to which a misfit is explained: each failed step may keep a part of the explanation.
     pub const EXPLAINED_STEPS: u64 = 100_000;
+    /// Exported functions of a component without `layby:plugin/tools`: `max-tools` decides how many are served,
+    /// and this how many are looked at.
+    pub const REFLECTED_FUNCTIONS: usize = 1024;
+    /// Types within types in a signature. Conversion recurses with it; each level is two of `max-schema-depth`.
+    pub const REFLECTED_DEPTH: usize = 24;
+    /// Types, fields and cases in all signatures of a component, each counted wherever it is used: types that use
+    /// one type twice multiply, and their schemas with them.
+    pub const REFLECTED_TYPES: usize = 50_000;
+    /// Names of types that a component's exports and imports give, beyond which types are unnamed.
+    pub const REFLECTED_NAMES: usize = 4096;
+    /// Sections of documentation in one component: composed ones have a few.
+    pub const REFLECTED_SECTIONS: usize = 16;
+    /// Bytes of one such section, and of all texts that go into a component's schemas.
+    pub const REFLECTED_DOCS: usize = 1 << 20;
 }
 
 impl Default for CatalogConfig {

@@ -199,7 +199,7 @@ impl Checker {
             self.engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
         drop(permit);
         self.go_on()?;
-        let prepared = self.linked.prepare(&component).map_err(|e| Problem::wrong_world(format!("{e:#}")))?;
+        let prepared = self.linked.prepare(&component, bytes).map_err(|e| Problem::unfit(&e))?;
         self.go_on()?;
         Ok(prepared)
     }

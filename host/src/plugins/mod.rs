@@ -214,7 +214,7 @@ impl Entry {
 /// Why a candidate does not serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Stable code, from `docs/errors.md`: `plugin_not_a_component`, `plugin_wrong_world`,
+    /// Stable code, from `docs/errors.md`: `plugin_not_a_component`, `plugin_wrong_world`, `plugin_bad_function`,
     /// `plugin_bad_policy`, `plugin_bad_tool_name`, `plugin_name_taken`, `plugin_bad_schema`,
     /// `plugin_bad_tool`, `plugin_bad_prompt`, `plugin_bad_resource`, `plugin_digest_pin`,
     /// `plugin_list_tools_failed`, `plugin_list_slow`, `plugin_bad_grant`, `plugin_too_large`, `plugin_unreadable`.

@@ -2,6 +2,7 @@
 
 use crate::{
     base::{Digest, UnixMillis, neutral_line},
+    capabilities::Unfit,
     plugins::Refusal,
 };
 
@@ -41,6 +42,20 @@ impl Problem {
     pub(super) fn wrong_world(reason: impl AsRef<str>) -> Self {
         let advice = "build it against the world `plugin` of wit/plugin.wit of this version of layby";
         Self::new("plugin_wrong_world", reason, advice)
+    }
+
+    /// Of a component without `layby:plugin/tools`.
+    pub(super) fn bad_function(reason: impl AsRef<str>) -> Self {
+        let advice = "export plain functions whose types JSON can say, or build it against the world `plugin` of \
+                      wit/plugin.wit; docs/plugins/components.md has what is served";
+        Self::new("plugin_bad_function", reason, advice)
+    }
+
+    pub(super) fn unfit(unfit: &Unfit) -> Self {
+        match unfit {
+            Unfit::World(reason) => Self::wrong_world(reason),
+            Unfit::Function(reason) => Self::bad_function(reason),
+        }
     }
 
     pub(super) fn bad_policy(reason: impl AsRef<str>) -> Self {

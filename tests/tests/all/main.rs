@@ -25,6 +25,7 @@ mod log;
 mod mrtr;
 mod promote;
 mod prompts;
+mod reflect;
 mod reload;
 mod restart;
 mod scaffold;

@@ -133,7 +133,7 @@ fn refusals() -> Vec<Refused> {
         ("text", Some(b"hello".to_vec()), "", "plugin_not_a_component", ""),
         ("empty", Some(Vec::new()), "", "plugin_not_a_component", ""),
         ("core", Some(b"\0asm\x01\0\0\0".to_vec()), "", "plugin_not_a_component", ""),
-        ("hollow", Some(b"\0asm\x0d\0\x01\0".to_vec()), "", "plugin_wrong_world", ""),
+        ("hollow", Some(b"\0asm\x0d\0\x01\0".to_vec()), "", "plugin_bad_function", ""),
         ("key", None, "[limits]\nfuell = 1", "plugin_bad_policy", "fuel"),
         ("value", None, "[limits]\nmemory = \"lots\"", "plugin_bad_policy", "value.toml:3:10"),
         ("toml", None, "[limits", "plugin_bad_policy", ""),
