@@ -99,6 +99,64 @@ async fn a_call_against_a_server_drives_its_task() {
 }
 
 #[tokio::test]
+async fn a_script_answers_questions_in_turn_from_a_file() {
+    let setup = Setup::probe("").plugin("echo", "");
+    drop(setup.command());
+    let root = setup.root().to_owned();
+    let schema =
+        json!({"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]});
+    let arguments = json!({ "rounds": 3, "message": "Who is next?", "schema": schema }).to_string();
+    let call = async |answers: Value| {
+        fs::write(root.join("answers.json"), answers.to_string()).unwrap();
+        let here = ["--answers", "answers.json", "--plugins", "plugins", "--data", "data", "--json"];
+        let all = ["call", "ask", &arguments].into_iter().chain(here);
+        run(layby(&root, all)).await
+    };
+    let three = json!({ "question": { "value": "one" }, "question_2": "decline",
+        "question_3": { "action": "accept", "content": { "value": "three" } } });
+    let done = call(three.clone()).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let answers: Value = serde_json::from_str(text(&done.json()["result"])).unwrap();
+    assert_eq!(answers["answers"], json!([{ "value": "one" }, "declined", { "value": "three" }]));
+    assert!(done.json()["unusedAnswers"].is_null(), "{done:?}");
+
+    // One too many is no error, and is told.
+    let mut more = three.clone();
+    more["other"] = json!("dismiss");
+    let done = call(more).await;
+    assert_eq!((done.code, &done.json()["unusedAnswers"]), (Some(0), &json!(["other"])), "{done:?}");
+    assert!(done.err.contains("\"other\""), "{done:?}");
+
+    // One that is missing: which, what it asks, its schema, and what nothing asked for.
+    let done = call(json!({ "question": { "value": "one" }, "qestion_2": "decline" })).await;
+    let said = done.json();
+    assert_eq!((done.code, &said["error"]["code"]), (Some(1), &json!("answer_needed")), "{done:?}");
+    let message = said["error"]["message"].as_str().unwrap();
+    for part in ["\"question_2\"", "Who is next?", "\"required\":[\"value\"]", "\"qestion_2\""] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+
+    // What does not fit.
+    for (answer, part) in [
+        (json!({ "value": 5 }), "value: text is needed"),
+        (json!({}), "value: a value is required"),
+        (json!({ "valu": "x", "value": "y" }), "\"valu\"; the nearest is \"value\""),
+        (json!("accept"), "value: a value is required"),
+    ] {
+        let done = call(json!({ "question": answer })).await;
+        let said = done.json();
+        assert_eq!((done.code, &said["error"]["code"]), (Some(4), &json!("answer_invalid")), "{done:?}");
+        let message = said["error"]["message"].as_str().unwrap();
+        assert!(message.contains(part) && message.contains("\"question\""), "{message}");
+    }
+    for answers in [json!([1]), json!({ "question": 5 }), json!({ "question": "yes" })] {
+        let done = call(answers).await;
+        let code = &done.json()["error"]["code"];
+        assert_eq!((done.code, code), (Some(2), &json!("answers_file_invalid")), "{done:?}");
+    }
+}
+
+#[tokio::test]
 async fn ctrl_c_cancels_the_task() {
     let host = Setup::probe("[call]\ndeadline = \"200ms\"\ngrace = \"300ms\"").start().await;
     let arguments = r#"{"ms":60000,"step_ms":20}"#;
@@ -193,6 +251,9 @@ async fn inspect_says_what_a_file_is() {
     assert!(json.to_string().contains("wasi:filesystem"), "{json}");
     let shown = at(root, &["inspect", "probe.wasm"]).await;
     assert!(shown.out.contains("stubborn"), "{shown:?}");
+    let policy = json["grants"]["policy"].as_str().unwrap();
+    assert!(shown.out.contains(policy) && policy.contains("# files = [{"), "{shown:?}");
+    assert!(shown.out.contains("rounds?: integer"), "schemas for people: {shown:?}");
     for (bytes, code) in [
         (b"hello".to_vec(), "plugin_not_a_component"),
         (b"\0asm\x01\0\0\0".to_vec(), "plugin_not_a_component"),

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::neutral_line;
+use crate::{base::neutral_line, config::nearest};
 
 /// One choice of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -297,8 +297,15 @@ fn has_offset(text: &str) -> bool {
 /// Checks a whole answer given as JSON.
 ///
 /// # Errors
-/// The first field that does not fit, and why.
+/// A field that the form does not have, or the first that does not fit, and why.
 pub(crate) fn check_content(fields: &[Field], content: &Map<String, Value>) -> Result<(), String> {
+    let known = || fields.iter().map(|field| field.name.as_str());
+    // A schema without fields says nothing of them.
+    if let Some(odd) = content.keys().find(|name| !fields.is_empty() && known().all(|k| k != name.as_str())) {
+        let near = nearest(odd, known()).unwrap_or_default();
+        let (odd, near) = (neutral_line(odd), neutral_line(near));
+        return Err(format!("the form has no field {odd:?}; the nearest is {near:?}"));
+    }
     for field in fields {
         match content.get(&field.name) {
             Some(value) => field.check(value).map_err(|e| format!("{}: {e}", neutral_line(&field.name)))?,

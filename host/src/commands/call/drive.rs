@@ -59,8 +59,8 @@ pub(crate) enum Ended {
 /// Why the questions of a round were not answered.
 enum Halt {
     Interrupted,
-    /// Nobody is there to ask.
-    Alone,
+    /// These questions have no prepared answer, and nobody is there to ask.
+    Alone(InputRequests),
     Failure(Failure),
 }
 
@@ -71,6 +71,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) interrupts: &'a mut Interrupts,
     pub(crate) call: Call,
     pub(crate) cancelling: bool,
+    /// Keys of prepared answers that no question had so far.
+    pub(crate) unused: BTreeSet<String>,
 }
 
 impl Driver<'_> {
@@ -78,7 +80,7 @@ impl Driver<'_> {
     ///
     /// # Errors
     /// The server cannot be reached, or answers what the protocol does not have; a second Ctrl-C.
-    pub(crate) async fn run(mut self) -> Result<Ended, Failure> {
+    pub(crate) async fn run(&mut self) -> Result<Ended, Failure> {
         let mut params = self.params();
         for _ in 0..ClientLimits::ROUNDS {
             let response = tokio::select! {
@@ -101,7 +103,7 @@ impl Driver<'_> {
             let answers = match self.answers(&requests).await {
                 Ok(answers) => answers,
                 Err(Halt::Interrupted) => return Ok(Ended::Cancelled { task: None, by_us: true }),
-                Err(Halt::Alone) => return Err(nobody_to_ask(&self.call.who, &requests)),
+                Err(Halt::Alone(open)) => return Err(nobody_to_ask(&self.call.who, &open, &self.unused)),
                 Err(Halt::Failure(failure)) => return Err(failure),
             };
             params = self.params().with_input_responses(answers);
@@ -161,9 +163,9 @@ impl Driver<'_> {
                             Ok(false) => {}
                             Err(Halt::Interrupted) => self.interrupted(&id).await?,
                             Err(Halt::Failure(failure)) => return Err(failure),
-                            Err(Halt::Alone) => {
+                            Err(Halt::Alone(questions)) => {
                                 let status = TaskStatus::InputRequired;
-                                return Ok(Ended::Unfinished { task: id, status, questions: open });
+                                return Ok(Ended::Unfinished { task: id, status, questions });
                             }
                         }
                         at_once = true;
@@ -276,19 +278,28 @@ impl Driver<'_> {
 
     /// Answers to all of `open`, prepared or asked for.
     async fn answers(&mut self, open: &InputRequests) -> Result<InputResponses, Halt> {
+        let alone: InputRequests = open
+            .iter()
+            .filter(|(key, _)| !self.call.answers.contains_key(*key))
+            .map(|(key, request)| (key.clone(), request.clone()))
+            .collect();
+        if !alone.is_empty() && !terminal() {
+            return Err(Halt::Alone(alone));
+        }
         let mut answers = InputResponses::new();
         for (key, request) in open {
             let request = to_value(request).map_err(Halt::Failure)?;
             let refuse = |why: String| {
-                let text = format!("the question {:?}: {why}", neutral_line(key));
+                let schema = schema_of(&request).map_or_else(String::new, |s| format!("; its schema is {s}"));
+                let text = format!("the answer to {:?} does not fit: {why}{schema}", neutral_line(key));
                 Halt::Failure(Failure::refused("answer_invalid", text))
             };
             let question = Question::read(&request).map_err(refuse)?;
             let answer = match self.call.answers.get(key) {
                 Some(given) => prepared(&question, given).map_err(refuse)?,
-                None if !terminal() => return Err(Halt::Alone),
                 None => self.ask(question).await?,
             };
+            self.unused.remove(key);
             answers.insert(key.clone(), answer);
         }
         Ok(answers)
@@ -354,12 +365,39 @@ fn timed_out_inline() -> Failure {
     )
 }
 
-fn nobody_to_ask(who: &str, open: &InputRequests) -> Failure {
+/// The questions `open`, with what an answer to each must be, for whoever writes a file of answers. `unused` are
+/// the keys of answers that nothing asked for: one of them may be misspelt.
+pub(super) fn unanswered(open: &InputRequests, unused: &BTreeSet<String>) -> String {
+    let mut text = String::new();
+    for (key, request) in open {
+        let request = serde_json::to_value(request).unwrap_or_default();
+        let asked = Question::read(&request).map_or_else(|why| why, |question| question.summary());
+        text.push_str(&format!("no answer to {:?}, which asks: {}", neutral_line(key), neutral_line(&asked)));
+        if let Some(schema) = schema_of(&request) {
+            text.push_str(&format!(" (schema: {schema})"));
+        }
+        text.push_str("; ");
+    }
+    if !unused.is_empty() {
+        let keys: Vec<String> = unused.iter().map(|key| format!("{:?}", neutral_line(key))).collect();
+        text.push_str(&format!("nothing has asked for {} of --answers so far; ", keys.join(", ")));
+    }
+    text
+}
+
+/// A form's schema, on one line.
+fn schema_of(request: &Value) -> Option<String> {
+    Some(neutral_line(&request.pointer("/params/requestedSchema")?.to_string()))
+}
+
+/// Nothing goes on: the call waited in its request, and ends with it.
+fn nobody_to_ask(who: &str, open: &InputRequests, unused: &BTreeSet<String>) -> Failure {
     let mut failure = Failure::new(
-        Exit::Unfinished,
+        Exit::Failed,
         "answer_needed",
         format!(
-            "{who} asks something, and standard input is not a terminal: give the answers with --answers FILE"
+            "{who} asks something, and standard input is not a terminal: {}give the answers with --answers FILE",
+            unanswered(open, unused)
         ),
     );
     *failure.data = json!({"inputRequests": open});

@@ -1,6 +1,11 @@
 //! `layby call`: one tool, from the terminal.
 
-use std::{collections::BTreeMap, io::IsTerminal, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::IsTerminal,
+    path::PathBuf,
+    sync::Arc,
+};
 
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -13,13 +18,12 @@ mod private;
 mod progress;
 
 use client::{Client, Trouble, endpoint};
-use drive::{Call, Driver, Ended};
+use drive::{Call, Driver, Ended, unanswered};
 use interrupts::Interrupts;
 use private::Private;
 use progress::Display;
 
 use super::{
-    ask::Question,
     exit::{Exit, Failure},
     out::{Out, note},
     show,
@@ -90,16 +94,22 @@ pub(crate) fn run(
             deadline,
             answers,
         };
-        let ended = drive(&url, call, &display, &mut interrupts, private.is_some()).await;
+        let mut unused = call.answers.keys().cloned().collect();
+        let ended = drive(&url, call, &display, &mut interrupts, private.is_some(), &mut unused).await;
         display.clear();
         if let Some(private) = private {
             private.stop().await;
         }
-        ended
+        ended.map(|ended| (ended, unused))
     });
     // A prompt may still sit on its thread: it must not hold the process.
     runtime.shutdown_background();
-    finish(ended?, args.url.as_deref(), out)
+    let (ended, unused) = ended?;
+    if !unused.is_empty() && matches!(ended, Ended::Result { .. }) {
+        let keys: Vec<String> = unused.iter().map(|key| format!("{:?}", neutral_line(key))).collect();
+        note(&format!("Nothing asked for these of --answers: {}", keys.join(", ")));
+    }
+    finish(ended, args.url.as_deref(), &unused, out)
 }
 
 async fn drive(
@@ -108,6 +118,7 @@ async fn drive(
     display: &Arc<Display>,
     interrupts: &mut Interrupts,
     private: bool,
+    unused: &mut BTreeSet<String>,
 ) -> Result<Ended, Failure> {
     let connected = tokio::select! {
         connected = Client::connect(url, display.clone()) => connected,
@@ -115,8 +126,11 @@ async fn drive(
     };
     let mut client = connected?;
     call.who = who(&client, &call.tool).await?;
-    let driver = Driver { client: &mut client, display, interrupts, call, cancelling: false };
+    let left = std::mem::take(unused);
+    let mut driver =
+        Driver { client: &mut client, display, interrupts, call, cancelling: false, unused: left };
     let ended = driver.run().await;
+    *unused = driver.unused;
     if let (true, Ok(Ended::Unfinished { task, .. })) = (private, &ended) {
         // Its store ends with this process, so the task is stopped in order; it may have ended already.
         let _ = client.cancel(task).await;
@@ -180,12 +194,24 @@ fn read_arguments(given: Option<&str>) -> Result<JsonObject, Failure> {
 fn read_answers(file: &std::path::Path) -> Result<BTreeMap<String, Value>, Failure> {
     let wrong = |why: String| Failure::usage("answers_file_invalid", format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-    serde_json::from_str(&text).map_err(|e| wrong(format!("not a JSON object of answers by key: {e}")))
+    let answers: BTreeMap<String, Value> = serde_json::from_str(&text)
+        .map_err(|e| wrong(format!("not a JSON object of answers by key: {e}")))?;
+    // What can fit no question is told before the call begins.
+    for (key, answer) in &answers {
+        let word = answer.as_str().is_some_and(|w| matches!(w, "accept" | "decline" | "dismiss" | "cancel"));
+        if !word && !answer.is_object() {
+            let key = neutral_line(key);
+            return Err(wrong(format!(
+                "the answer to {key:?} is neither a JSON object nor \"accept\", \"decline\" or \"dismiss\""
+            )));
+        }
+    }
+    Ok(answers)
 }
 
 /// Prints the end and chooses the exit code. `url` as the person gave it; none for a private run.
-fn finish(ended: Ended, url: Option<&str>, out: Out) -> Result<Exit, Failure> {
-    let (exit, value) = summary(&ended, url.is_some());
+fn finish(ended: Ended, url: Option<&str>, unused: &BTreeSet<String>, out: Out) -> Result<Exit, Failure> {
+    let (exit, value) = summary(&ended, url.is_some(), unused);
     if out.json {
         out.json(&value)?;
         return Ok(exit);
@@ -202,12 +228,17 @@ fn finish(ended: Ended, url: Option<&str>, out: Out) -> Result<Exit, Failure> {
         }
         Ended::Cancelled { by_us: true, .. } => note("Cancelled."),
         Ended::Cancelled { .. } => note("The task was cancelled by somebody else."),
-        Ended::Unfinished { task, questions, .. } => note(&unfinished(&task, &questions, url)),
+        Ended::Unfinished { task, questions, .. } => note(&unfinished(&task, &questions, url, unused)),
     }
     Ok(exit)
 }
 
-fn unfinished(task: &str, questions: &rmcp::model::InputRequests, url: Option<&str>) -> String {
+fn unfinished(
+    task: &str,
+    questions: &rmcp::model::InputRequests,
+    url: Option<&str>,
+    unused: &BTreeSet<String>,
+) -> String {
     let task = neutral_line(task);
     if questions.is_empty() {
         return match url {
@@ -215,27 +246,21 @@ fn unfinished(task: &str, questions: &rmcp::model::InputRequests, url: Option<&s
             None => "--timeout passed; the private run was stopped.".into(),
         };
     }
-    let mut text = String::new();
-    for (key, request) in questions {
-        let request = serde_json::to_value(request).unwrap_or_default();
-        let asked = Question::read(&request).map_or_else(|why| why, |question| question.summary());
-        text.push_str(&format!("The plugin asks {:?}: {}\n", neutral_line(key), neutral_line(&asked)));
-    }
+    let open = unanswered(questions, unused);
     match url {
-        Some(_) => text.push_str(&format!(
-            "error: standard input is not a terminal. Task {task} goes on waiting: answer with `layby tasks answer {task}` \
+        Some(_) => format!(
+            "error: {open}standard input is not a terminal. Task {task} goes on waiting: answer with `layby tasks answer {task}` \
              on the server's data folder, or call again with --answers FILE (answer_needed)"
-        )),
-        None => text.push_str(
-            "error: standard input is not a terminal, and a private run ends with this command: give the answers with \
-             --answers FILE, or call a running server with --url and use `layby tasks answer` (answer_needed)",
+        ),
+        None => format!(
+            "error: {open}standard input is not a terminal, and a private run ends with this command: give the answers \
+             with --answers FILE, or call a running server with --url and use `layby tasks answer` (answer_needed)"
         ),
     }
-    text
 }
 
 /// The exit code, and what `--json` prints.
-fn summary(ended: &Ended, durable: bool) -> (Exit, Value) {
+fn summary(ended: &Ended, durable: bool, unused: &BTreeSet<String>) -> (Exit, Value) {
     let (exit, mut value, task) = match ended {
         Ended::Result { task, result } => {
             let failed = result.get("isError").and_then(Value::as_bool) == Some(true);
@@ -257,14 +282,18 @@ fn summary(ended: &Ended, durable: bool) -> (Exit, Value) {
             let mut value = json!({"status": status});
             if !questions.is_empty() {
                 value["inputRequests"] = json!(questions);
-                value["error"] =
-                    json!({"code": "answer_needed", "message": "standard input is not a terminal"});
+                let open = unanswered(questions, unused);
+                let message = format!("{open}standard input is not a terminal");
+                value["error"] = json!({"code": "answer_needed", "message": message});
             }
             (exit, value, Some(task))
         }
     };
     if let Some(task) = task {
         value["taskId"] = json!(task);
+    }
+    if !unused.is_empty() {
+        value["unusedAnswers"] = json!(unused);
     }
     (exit, value)
 }
@@ -276,7 +305,7 @@ mod tests {
 
     #[test]
     fn every_end_has_its_exit_code() {
-        let exit = |ended| summary(&ended, true).0;
+        let exit = |ended| summary(&ended, true, &BTreeSet::new()).0;
         assert_eq!(exit(Ended::Result { task: None, result: json!({"content": []}) }), Exit::Ok);
         assert_eq!(exit(Ended::Result { task: None, result: json!({"isError": true}) }), Exit::Failed);
         assert_eq!(exit(Ended::Error { task: None, error: json!({"code": -32602}) }), Exit::Refused);
@@ -289,7 +318,7 @@ mod tests {
         assert_eq!(exit(Ended::Cancelled { task: None, by_us: false }), Exit::Failed);
         let status = rmcp::model::TaskStatus::Working;
         let unfinished = Ended::Unfinished { task: "t".into(), status, questions: BTreeMap::new() };
-        let (code, value) = summary(&unfinished, true);
+        let (code, value) = summary(&unfinished, true, &BTreeSet::new());
         assert_eq!(code, Exit::Unfinished);
         assert_eq!(value, json!({"status": "working", "taskId": "t"}));
     }

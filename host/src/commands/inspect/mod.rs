@@ -1,12 +1,17 @@
 //! `layby inspect`: what a component file is, before it is given to a host.
 
+mod anatomy;
+mod grants;
+mod schema;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
 use serde_json::{Value, json};
-use wasmparser::{Encoding, KnownCustom, Parser, Payload};
+
+use self::anatomy::{Anatomy, anatomy, language};
 
 use super::{
     exit::{Exit, Failure},
@@ -26,16 +31,6 @@ use crate::{
 pub(crate) struct Args {
     /// Component file
     file: PathBuf,
-}
-
-/// What the bytes say of themselves.
-#[derive(Debug, Default)]
-struct Anatomy {
-    component: bool,
-    imports: Vec<String>,
-    exports: Vec<String>,
-    /// `language`, `processed-by`, `sdk` of the producers sections, over all modules inside.
-    producers: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// All that is printed of a file.
@@ -87,46 +82,6 @@ pub(crate) fn run(args: &Args, out: Out) -> Result<Exit, Failure> {
     Ok(if report.looked.problem.is_none() { Exit::Ok } else { Exit::Refused })
 }
 
-fn anatomy(bytes: &[u8]) -> wasmparser::Result<Anatomy> {
-    let mut found = Anatomy::default();
-    let mut depth = 0_u32;
-    for payload in Parser::new(0).parse_all(bytes) {
-        match payload? {
-            Payload::Version { encoding, .. } => {
-                if depth == 0 {
-                    found.component = encoding == Encoding::Component;
-                }
-                depth += 1;
-            }
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::ComponentImportSection(section) if depth == 1 => {
-                for import in section {
-                    found.imports.push(import?.name.name.to_owned());
-                }
-            }
-            Payload::ComponentExportSection(section) if depth == 1 => {
-                for export in section {
-                    found.exports.push(export?.name.name.to_owned());
-                }
-            }
-            Payload::CustomSection(section) => {
-                if let KnownCustom::Producers(fields) = section.as_known() {
-                    for field in fields {
-                        let field = field?;
-                        let values = found.producers.entry(field.name.to_owned()).or_default();
-                        for value in field.values {
-                            let value = value?;
-                            values.insert(format!("{} {}", value.name, value.version).trim().to_owned());
-                        }
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
 /// What an import lets a guest do, and the grant that makes it work. Imports alone grant nothing.
 fn grant_hint(import: &str) -> Option<&'static str> {
     let name = import.split('@').next().unwrap_or(import);
@@ -139,31 +94,6 @@ fn grant_hint(import: &str) -> Option<&'static str> {
         _ if name.starts_with("wasi:sockets/") => "sockets: always denied",
         _ => return None,
     })
-}
-
-/// The source language: as the producers section has it, else by the tools that left their names.
-/// (Rust's own entry goes when symbols are stripped; its bindings' stays.)
-fn language(anatomy: &Anatomy) -> String {
-    // An interpreter's component holds the interpreter's own languages: what built it says more.
-    const INTERPRETERS: [(&str, &str); 3] = [
-        ("ComponentizeJS", "JavaScript"),
-        ("componentize-py", "Python"),
-        ("component-init-transform", "Python"),
-    ];
-    const BINDINGS: [(&str, &str); 4] = [
-        ("wit-bindgen-go", "Go"),
-        ("Go", "Go"),
-        ("wit-bindgen-rust", "Rust"),
-        // Last: the SDKs of other languages use it, too.
-        ("wit-bindgen-c", "C"),
-    ];
-    let left = |mark: &str| anatomy.producers.values().flatten().any(|value| value.starts_with(mark));
-    let by = |marks: &[(&str, &str)]| {
-        let (mark, language) = marks.iter().find(|(mark, _)| left(mark))?;
-        Some(format!("{language} (by {mark})"))
-    };
-    let named = || Some(anatomy.producers.get("language")?.iter().cloned().collect::<Vec<_>>().join(", "));
-    by(&INTERPRETERS).or_else(named).or_else(|| by(&BINDINGS)).unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn kind(anatomy: &Anatomy) -> &'static str {
@@ -200,12 +130,24 @@ impl Report<'_> {
             "file": self.file.display().to_string(), "digest": self.digest.to_string(), "size": self.size,
             "kind": kind(anatomy), "language": language(anatomy), "producers": anatomy.producers,
             "imports": imports.collect::<Vec<_>>(), "exports": anatomy.exports, "interfaces": self.interfaces(),
-            "refusals": refusals.collect::<Vec<_>>(),
+            "grants": self.grants_json(), "refusals": refusals.collect::<Vec<_>>(),
         });
         for (list, items) in self.lists_json() {
             json[list] = items.into();
         }
         json
+    }
+
+    fn grants_json(&self) -> Value {
+        let lines = grants::lines(&self.anatomy);
+        let lines = lines.iter().map(|line| {
+            let need = if line.need == grants::Need::Likely { "likely" } else { "possible" };
+            json!({"line": line.toml, "need": need, "why": line.why})
+        });
+        json!({
+            "remark": grants::remark(&self.anatomy), "policy": grants::policy(&self.anatomy),
+            "lines": lines.collect::<Vec<_>>(),
+        })
     }
 
     fn lists_json(&self) -> [(&'static str, Vec<Value>); 4] {
@@ -283,6 +225,10 @@ impl Report<'_> {
             text.push_str(&format!("  {}\n", neutral_line(export)));
         }
         self.lists_text(&mut text);
+        if anatomy.component {
+            let (remark, policy) = (grants::remark(anatomy), grants::policy(anatomy));
+            text.push_str(&format!("\npolicy lines ({remark})\n\n{policy}"));
+        }
         if let Some(p) = &looked.problem {
             let reason = neutral_line(&p.reason);
             text.push_str(&format!("\na host refuses it: {reason} ({})\n  {}\n", p.code, p.advice));
@@ -296,9 +242,14 @@ impl Report<'_> {
         for tool in &listing.tools {
             line("\ntool ", &tool.name);
             line("  ", &tool.description);
-            line("  arguments ", &tool.input_schema);
-            if let Some(schema) = &tool.output_schema {
-                line("  result    ", schema);
+            for (name, schema) in
+                [("arguments", Some(&tool.input_schema)), ("result", tool.output_schema.as_ref())]
+            {
+                let Some(schema) = schema else { continue };
+                line("  ", name);
+                for shown in schema::lines(schema) {
+                    line("    ", &shown);
+                }
             }
         }
         for prompt in &listing.prompts {
@@ -323,42 +274,7 @@ impl Report<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn the_anatomy_of_a_component_is_read() {
-        let bytes = wat::parse_str(
-            r#"(component
-                 (import "wasi:cli/environment@0.2.0" (instance))
-                 (core module (@producers (language "Rust" "1.95") (processed-by "rustc" "1.95")))
-                 (component $inner (import "hidden" (func)))
-                 (export "run" (component $inner)))"#,
-        )
-        .unwrap();
-        let found = anatomy(&bytes).unwrap();
-        assert!(found.component);
-        assert_eq!(found.imports, ["wasi:cli/environment@0.2.0"]);
-        assert_eq!(found.exports, ["run"]);
-        assert_eq!(found.producers["language"].iter().collect::<Vec<_>>(), ["Rust 1.95"]);
-        assert_eq!(language(&found), "Rust 1.95");
-        let stripped = Anatomy {
-            producers: BTreeMap::from([(
-                "processed-by".into(),
-                BTreeSet::from(["wit-bindgen-rust 0.61.1".into()]),
-            )]),
-            ..Anatomy::default()
-        };
-        assert_eq!(language(&stripped), "Rust (by wit-bindgen-rust)");
-        assert_eq!(language(&Anatomy::default()), "unknown");
-        assert!(grant_hint(&found.imports[0]).is_some_and(|h| h.contains("env")));
-    }
-
-    #[test]
-    fn a_core_module_and_noise_are_told_apart() {
-        assert!(!anatomy(&wat::parse_str("(module)").unwrap()).unwrap().component);
-        assert!(anatomy(b"no wasm at all").is_err());
-    }
 
     #[test]
     fn sockets_are_never_a_grant() {
