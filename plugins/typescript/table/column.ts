@@ -15,7 +15,16 @@ export const Summary = z.object({
   longest: z.int().optional(),
 });
 
-type Type = z.output<typeof Summary>["type"];
+export type Summary = z.output<typeof Summary>;
+
+/** A column's cells so far, without the cells. */
+export interface Column {
+  readonly name: string;
+  /** Adds a trimmed cell. */
+  add(cell: string): void;
+  distinct(): number;
+  summary(): Summary;
+}
 
 const INTEGER = /^[+-]?[0-9]{1,15}$/;
 const NUMBER = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$/;
@@ -23,96 +32,85 @@ const BOOLEAN = /^(?:true|false)$/i;
 /** Half of a character beyond the Basic Multilingual Plane. */
 const SURROGATE = /[\ud800-\udfff]/;
 
-/** A column's cells so far, without the cells. */
-export class Column {
-  readonly name: string;
-  values = 0;
-  missing = 0;
-  readonly #seen = new Set<string>();
-
+/** A column without cells. Its state is in variables, which cost an interpreted engine far less than fields. */
+export function column(name: string): Column {
+  let values = 0;
+  let missing = 0;
+  /** The different texts. One that is a number as JavaScript writes it is kept as that, which takes less memory. */
+  const seen = new Set<string | number>();
+  let distinct = 0;
   // What the column can still be. Most columns show soon what they are, and cost one test a text from then on.
-  #integer = true;
-  #number = true;
-  #boolean = true;
-
-  #min = Infinity;
-  #max = -Infinity;
-  #sum = 0;
-  #shortest = Infinity;
-  #longest = 0;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-
-  /** Adds a trimmed cell. */
-  add(cell: string): void {
-    if (cell === "") {
-      this.missing++;
-      return;
-    }
-    this.values++;
-    const before = this.#seen.size;
-    this.#seen.add(cell);
-    if (this.#seen.size > before) this.#learn(cell);
-    if (this.#number) this.#sum += Number(cell);
-  }
+  let integer = true;
+  let number = true;
+  let boolean = true;
+  let min = Infinity;
+  let max = -Infinity;
+  let sum = 0;
+  let shortest = Infinity;
+  let longest = 0;
 
   /** What a text that was not there before says of the column. */
-  #learn(cell: string): void {
-    if (this.#integer) this.#integer = INTEGER.test(cell);
-    if (this.#number) this.#number = (this.#integer || NUMBER.test(cell)) && Number.isFinite(Number(cell));
-    if (this.#boolean) this.#boolean = BOOLEAN.test(cell);
-    if (this.#number) {
+  function learn(cell: string, value: number): void {
+    let length = cell.length;
+    if (number) {
+      if (integer) integer = INTEGER.test(cell);
+      number = (integer || NUMBER.test(cell)) && Number.isFinite(value);
+      if (value < min) min = value;
+      if (value > max) max = value;
+    }
+    if (boolean) boolean = BOOLEAN.test(cell);
+    if (!number && SURROGATE.test(cell)) length = [...cell].length;
+    if (length < shortest) shortest = length;
+    if (length > longest) longest = length;
+  }
+
+  function type(): Summary["type"] {
+    if (values === 0) return "empty";
+    if (number) return integer ? "integer" : "number";
+    return boolean ? "boolean" : "text";
+  }
+
+  return {
+    name,
+    add(cell) {
+      if (cell === "") {
+        missing++;
+        return;
+      }
+      values++;
       const value = Number(cell);
-      if (value < this.#min) this.#min = value;
-      if (value > this.#max) this.#max = value;
-    }
-    const length = this.#number ? cell.length : lengthOf(cell);
-    if (length < this.#shortest) this.#shortest = length;
-    if (length > this.#longest) this.#longest = length;
-  }
-
-  get distinct(): number {
-    return this.#seen.size;
-  }
-
-  get type(): Type {
-    if (this.values === 0) return "empty";
-    if (this.#integer) return "integer";
-    if (this.#number) return "number";
-    return this.#boolean ? "boolean" : "text";
-  }
-
-  summary(): z.output<typeof Summary> {
-    const { name, type, values, missing, distinct } = this;
-    const common = { name, type, values, missing, distinct };
-    switch (type) {
-      case "integer":
-      case "number":
-        return { ...common, min: this.#min, max: this.#max, mean: this.#sum / values };
-      case "text":
-        return { ...common, shortest: this.#shortest, longest: this.#longest };
-      default:
-        return common;
-    }
-  }
-
-  inWords(): string {
-    const { type } = this;
-    const parts = [`${this.name}: ${type}`, `${this.values} values`];
-    if (this.missing > 0) parts.push(`${this.missing} missing`);
-    if (type !== "empty") parts.push(`${this.distinct} distinct`);
-    if (type === "text") parts.push(`${this.#shortest} to ${this.#longest} characters`);
-    if (type === "integer" || type === "number") {
-      const shown = type === "integer" ? String : twoDecimals;
-      parts.push(`${shown(this.#min)} to ${shown(this.#max)}`, `mean ${twoDecimals(this.#sum / this.values)}`);
-    }
-    return parts.join(", ");
-  }
+      seen.add(!Number.isNaN(value) && String(value) === cell ? value : cell);
+      if (seen.size !== distinct) {
+        distinct++;
+        learn(cell, value);
+      }
+      if (number) sum += value;
+    },
+    distinct: () => distinct,
+    summary() {
+      const common = { name, type: type(), values, missing, distinct };
+      switch (common.type) {
+        case "integer":
+        case "number":
+          return { ...common, min, max, mean: sum / values };
+        case "text":
+          return { ...common, shortest, longest };
+        default:
+          return common;
+      }
+    },
+  };
 }
 
-/** Characters of a text: Unicode code points, not JavaScript's units. */
-function lengthOf(text: string): number {
-  return SURROGATE.test(text) ? [...text].length : text.length;
+/** A column's line of text. */
+export function inWords({ name, type, values, missing, distinct, min = 0, max = 0, mean = 0, ...of }: Summary): string {
+  const parts = [`${name}: ${type}`, `${values} values`];
+  if (missing > 0) parts.push(`${missing} missing`);
+  if (type !== "empty") parts.push(`${distinct} distinct`);
+  if (type === "text") parts.push(`${of.shortest} to ${of.longest} characters`);
+  if (type === "integer" || type === "number") {
+    const shown = type === "integer" ? String : twoDecimals;
+    parts.push(`${shown(min)} to ${shown(max)}`, `mean ${twoDecimals(mean)}`);
+  }
+  return parts.join(", ");
 }

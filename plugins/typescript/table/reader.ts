@@ -14,99 +14,85 @@ function malformed(line: number, what: string): ToolError {
   return new ToolError(`line ${line}: ${what}`);
 }
 
-/** Reads CSV (RFC 4180, with line ends of either kind) piece by piece, and says of malformed tables where they are so. */
-export class TableReader {
-  readonly #header: (names: string[]) => void;
-  /** Takes the trimmed cells of a row. */
-  readonly #row: (cells: string[]) => void;
+/** Reads a table, from memory or as UTF-8 that comes in pieces. */
+export interface TableReader {
+  readText(table: string): void;
+  readChunks(chunks: Iterable<Uint8Array>): void;
+}
+
+/**
+ * Reads CSV (RFC 4180, with line ends of either kind) piece by piece, and says of malformed tables where they are so.
+ * `header` takes the names of the columns, `row` the trimmed cells of each row. As in `column`, state is in variables.
+ */
+export function tableReader(header: (names: string[]) => void, row: (cells: string[]) => void): TableReader {
   /** Columns, once the header was read. */
-  #columns: number | undefined;
+  let columns: number | undefined;
   /** The line that the next record starts on. */
-  #line = 1;
+  let line = 1;
   /** Text that came after the last whole record. */
-  #rest = "";
+  let rest = "";
   /** How long that must be to be worth another try: a field that goes on and on is not read again with each piece. */
-  #enough = 0;
+  let enough = 0;
 
-  constructor(header: (names: string[]) => void, row: (cells: string[]) => void) {
-    this.#header = header;
-    this.#row = row;
+  function push(piece: string): void {
+    rest += piece;
+    if (rest.length < enough) return;
+    const used = parse(rest, true);
+    rest = rest.slice(used);
+    enough = used === 0 ? rest.length * 2 : 0;
   }
 
-  /** Reads a table that is in memory. */
-  readText(table: string): void {
-    const start = table.startsWith(BOM) ? 1 : 0;
-    for (let at = start; at < table.length; at += SLICE) this.#push(table.slice(at, at + SLICE));
-    this.#end();
+  function end(): void {
+    if (rest !== "") parse(rest, false);
+    if (columns === undefined) throw malformed(1, "the table has no header");
   }
 
-  /** Reads a table that comes in pieces, as UTF-8. */
-  readChunks(chunks: Iterable<Uint8Array>): void {
-    for (const lines of wholeLines(chunks)) this.#decode(lines);
-    this.#end();
-  }
-
-  #decode(lines: Uint8Array): void {
-    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  function decode(lines: Uint8Array): void {
+    const first = line === 1 && rest === "";
     let text: string;
     try {
-      text = decoder.decode(lines);
+      text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(lines);
     } catch {
-      this.#findBadLine(lines);
-      return;
+      findBadLine(lines);
     }
-    this.#push(this.#line === 1 && this.#rest === "" && text.startsWith(BOM) ? text.slice(1) : text);
+    push(first && text.startsWith(BOM) ? text.slice(1) : text);
   }
 
   /** Reads line by line up to the one that is not UTF-8. What is wrong before it is told first. */
-  #findBadLine(lines: Uint8Array): never {
+  function findBadLine(lines: Uint8Array): never {
     const decoder = new TextDecoder("utf-8", { fatal: true });
     for (let start = 0; start < lines.length; ) {
-      const end = lines.indexOf(LINE_END, start) + 1 || lines.length;
-      let line: string;
+      const next = lines.indexOf(LINE_END, start) + 1 || lines.length;
+      let text: string;
       try {
-        line = decoder.decode(lines.subarray(start, end));
+        text = decoder.decode(lines.subarray(start, next));
       } catch {
         break;
       }
-      this.#push(line);
-      start = end;
+      push(text);
+      start = next;
     }
-    throw malformed(this.#line + count(this.#rest, "\n"), "not UTF-8");
-  }
-
-  #push(piece: string): void {
-    this.#rest += piece;
-    if (this.#rest.length < this.#enough) return;
-    const used = this.#parse(this.#rest, true);
-    this.#rest = this.#rest.slice(used);
-    this.#enough = used === 0 ? this.#rest.length * 2 : 0;
-  }
-
-  #end(): void {
-    if (this.#rest !== "") this.#parse(this.#rest, false);
-    if (this.#columns === undefined) throw malformed(1, "the table has no header");
+    throw malformed(line + count(rest, "\n"), "not UTF-8");
   }
 
   /** Parses `text`, without its last record where that may go on; returns where it stopped. */
-  #parse(text: string, goesOn: boolean): number {
+  function parse(text: string, goesOn: boolean): number {
     // Papa splits text without quotes by built-in functions, which are far quicker than code that is interpreted.
-    return text.includes('"') ? this.#parseQuoted(text, goesOn) : this.#parsePlain(text, goesOn);
+    return text.includes('"') ? parseQuoted(text, goesOn) : parsePlain(text, goesOn);
   }
 
-  #parsePlain(text: string, goesOn: boolean): number {
+  function parsePlain(text: string, goesOn: boolean): number {
     const { data, meta }: Papa.ParseResult<string[]> = new Papa.Parser(FORMAT).parse(text, 0, goesOn);
     for (const record of data) {
-      const line = this.#line++;
-      if (record.length > 1 || (record[0] !== "" && record[0] !== "\r")) this.#record(record, line);
+      if (record.length > 1 || (record[0] !== "" && record[0] !== "\r")) take(record, line);
+      line++;
     }
     return meta.cursor;
   }
 
-  #parseQuoted(text: string, goesOn: boolean): number {
+  function parseQuoted(text: string, goesOn: boolean): number {
     let start = 0;
     const step = ({ data, errors, meta }: Papa.ParseStepResult<string[]>) => {
-      const line = this.#line;
       if (errors.some((error) => error.code === "MissingQuotes")) {
         throw malformed(line, "a quoted field is not closed");
       }
@@ -114,27 +100,45 @@ export class TableReader {
       const [record = []] = data as unknown as string[][];
       const raw = text.slice(start, meta.cursor);
       start = meta.cursor;
-      this.#line += record.some(hasLineEnd) ? count(raw, "\n") : 1;
       // An empty field in quotes is no blank line.
-      if (record.length > 1 || raw.includes('"') || raw.trim() !== "") this.#record(record, line);
+      const blank = record.length === 1 && raw.trim() === "";
+      const lines = record.some(hasLineEnd) ? count(raw, "\n") : 1;
+      if (!blank) take(record, line);
+      line += lines;
     };
     new Papa.Parser({ ...FORMAT, step }).parse(text, 0, goesOn);
     return start;
   }
 
-  /** Takes the record that starts on `line`. */
-  #record(record: string[], line: number): void {
-    for (let i = 0; i < record.length; i++) record[i] = trimmed(record[i]!);
-    if (this.#columns === undefined) {
-      checkHeader(record, line);
-      this.#columns = record.length;
-      this.#header(record);
-    } else if (record.length !== this.#columns) {
-      throw malformed(line, `${record.length} fields, and the header has ${this.#columns}`);
+  /** Takes the record that starts on the line `at`. */
+  function take(record: string[], at: number): void {
+    for (let i = 0; i < record.length; i++) {
+      const cell = record[i]!;
+      // The built-in function also takes other kinds of space, but rarely has anything to do.
+      if (cell.trim().length !== cell.length) record[i] = cell.replace(SPACE_AROUND, "");
+    }
+    if (record.length === columns) {
+      row(record);
+    } else if (columns === undefined) {
+      checkHeader(record, at);
+      columns = record.length;
+      header(record);
     } else {
-      this.#row(record);
+      throw malformed(at, `${record.length} fields, and the header has ${columns}`);
     }
   }
+
+  return {
+    readText(table) {
+      const start = table.startsWith(BOM) ? 1 : 0;
+      for (let at = start; at < table.length; at += SLICE) push(table.slice(at, at + SLICE));
+      end();
+    },
+    readChunks(chunks) {
+      for (const lines of wholeLines(chunks)) decode(lines);
+      end();
+    },
+  };
 }
 
 function checkHeader(names: string[], line: number): void {
@@ -179,9 +183,3 @@ function count(text: string, what: string): number {
 }
 
 const hasLineEnd = (field: string): boolean => field.includes("\n");
-
-/** Without spaces, tabs and the carriage return of a line's end around it. */
-function trimmed(cell: string): string {
-  // The built-in function also takes other kinds of space, but rarely has anything to do.
-  return cell.trim().length === cell.length ? cell : cell.replace(SPACE_AROUND, "");
-}

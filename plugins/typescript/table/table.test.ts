@@ -8,7 +8,7 @@ import { Cancelled, Unsupported } from "layby";
 import { Host } from "layby/testing";
 
 import { twoDecimals } from "./decimals.ts";
-import { TableReader } from "./reader.ts";
+import { tableReader } from "./reader.ts";
 import { summarizeTable } from "./table.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tables-"));
@@ -26,7 +26,7 @@ function rowsOf(table: string, size: number): string[][] {
   for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size));
   const rows: string[][] = [];
   const keep = (cells: string[]) => void rows.push([...cells]);
-  new TableReader(keep, keep).readChunks(pieces);
+  tableReader(keep, keep).readChunks(pieces);
   return rows;
 }
 

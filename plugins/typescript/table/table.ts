@@ -4,8 +4,8 @@ import { type Call, ToolError, plugin, result, tool } from "layby";
 import { FileError, readChunks } from "layby/files";
 import * as z from "zod";
 
-import { Column, Summary } from "./column.ts";
-import { TableReader } from "./reader.ts";
+import { type Column, Summary, column, inWords } from "./column.ts";
+import { type TableReader, tableReader } from "./reader.ts";
 
 /** Rows between two reports of progress. */
 const ROWS = 1_000;
@@ -46,10 +46,10 @@ export const summarizeTable = tool(
     const chosen = columns.find((column) => column.name === name);
     const structured: z.output<typeof Output> = {
       rows,
-      ...(chosen && { key: chosen.name, duplicates: rows - chosen.distinct }),
+      ...(chosen && { key: chosen.name, duplicates: rows - chosen.distinct() }),
       columns: columns.map((column) => column.summary()),
     };
-    return result({ content: inWords(structured, columns), structured });
+    return result({ content: told(structured), structured });
   },
 );
 
@@ -66,8 +66,8 @@ function read(csv: string | undefined, path: string | undefined, call: Call): Ta
     call.progress(rows, { message: `${rows} rows`, ...(total !== undefined && { total }) });
     call.check();
   };
-  const reader = new TableReader(
-    (names) => (columns = names.map((name) => new Column(name))),
+  const reader = tableReader(
+    (names) => (columns = names.map(column)),
     (cells) => {
       for (let i = 0; i < cells.length; i++) columns[i]!.add(cells[i]!);
       rows++;
@@ -93,7 +93,7 @@ function readFile(path: string, reader: TableReader): void {
 /** The name of the first column that could identify each row, else of the one that the caller says does. */
 function keyOf({ columns, rows }: Table, call: Call): string | undefined {
   if (rows === 0) return undefined;
-  const unique = columns.find((column) => column.distinct === rows);
+  const unique = columns.find((column) => column.distinct() === rows);
   if (unique !== undefined) return unique.name;
   const answer = call.ask(
     "key_column",
@@ -103,10 +103,10 @@ function keyOf({ columns, rows }: Table, call: Call): string | undefined {
   return answer.action === "accept" ? answer.content.key : undefined;
 }
 
-function inWords({ rows, key, duplicates = 0 }: z.output<typeof Output>, columns: Column[]): string {
+function told({ rows, key, duplicates = 0, columns }: z.output<typeof Output>): string {
   const repeated = duplicates > 0 ? `, ${duplicates} duplicates` : "";
   const first = `${rows} rows, ${columns.length} columns, ${key === undefined ? "no key" : `key: ${key}${repeated}`}`;
-  return [first, ...columns.map((column) => column.inWords())].join("\n");
+  return [first, ...columns.map(inWords)].join("\n");
 }
 
 export const tools = plugin(summarizeTable);
