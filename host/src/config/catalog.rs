@@ -39,7 +39,8 @@ pub struct CatalogConfig {
     pub list_fuel: u64,
     /// Linear memory of one listing. Python's and JavaScript's runtimes start with tens of MiB.
     pub list_memory: ByteSize,
-    /// Wall clock of one listing.
+    /// Wall clock of one listing. Fuel bounds what a listing computes; this one that waits. Ten times what its fuel
+    /// takes, for a machine that is busy.
     pub list_time: Millis,
     /// Least time between two listings that one plugin asks for by `changed`. 1 s: subscribers hear in time,
     /// and a plugin that says so all the time costs one listing a second.
@@ -102,7 +103,7 @@ impl Default for CatalogConfig {
             max_schema_steps: 10_000,
             list_fuel: 5_000_000_000,
             list_memory: ByteSize::mib(256),
-            list_time: Millis::from_secs(5),
+            list_time: Millis::from_secs(20),
             relist_interval: Millis::from_secs(1),
             retry: Millis::from_secs(5),
             compile_jobs: 0,

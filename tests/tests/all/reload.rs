@@ -160,7 +160,6 @@ fn refusals() -> Vec<Refused> {
         ("extra", Some(tool_with("extra", json!({ "other": 1 }))), "", "plugin_bad_tool", "other"),
         ("trap", Some(chameleon::listing("trap")), "", "plugin_list_tools_failed", "told to trap"),
         ("spin", Some(chameleon::listing("spin")), "", "plugin_list_tools_failed", ""),
-        ("sleep", Some(chameleon::listing("sleep")), "", "plugin_list_slow", "took longer than 5s"),
         (
             "grant",
             None,
@@ -177,6 +176,16 @@ fn refusals() -> Vec<Refused> {
         ),
         ("itself", None, "[grants]\nfiles = [{ host = \".\", guest = \"/x\" }]", "plugin_bad_grant", ""),
     ]
+}
+
+/// Fuel stops a listing that computes; only the clock stops one that waits.
+#[tokio::test]
+async fn a_listing_that_waits_is_refused_by_the_clock() {
+    let waits = chameleon::listing("sleep");
+    let host =
+        Setup::new().file("waits", &waits, "").config("[catalog]\nlist-time = \"300ms\"").start().await;
+    let plugin = host.refusal("waits", "plugin_list_slow").await;
+    assert!(plugin["refusal"]["reason"].as_str().unwrap().contains("took longer than 300ms"), "{plugin}");
 }
 
 /// Each refusal leaves the version before it serving, is logged once, and shows in `layby plugins`;

@@ -357,7 +357,11 @@ impl Text {
     pub(super) fn value(&mut self, shape: &Shape, value: &Val) -> Result<(), Unwritten> {
         match (shape, value) {
             (Shape::Bool, Val::Bool(b)) => self.push(if *b { "true" } else { "false" }),
-            (Shape::Integer(_), value) => self.integer(whole(value).ok_or(Unwritten::Mismatch)?),
+            (Shape::Integer(integer), value) => {
+                let (least, largest) = integer.range();
+                let fits = |value: &i128| (least..=largest).contains(value);
+                self.integer(whole(value).filter(fits).ok_or(Unwritten::Mismatch)?)
+            }
             (Shape::F32, Val::Float32(f)) => self.float(widened(*f)),
             (Shape::F64, Val::Float64(f)) => self.float(*f),
             (Shape::Char, Val::Char(c)) => self.string(c.encode_utf8(&mut [0; 4])),
