@@ -92,6 +92,10 @@ impl DevProject {
         if project.component.extension().is_none_or(|e| e != "wasm") {
             return wrong("component", "must name a file that ends in .wasm: what the build makes");
         }
+        // The stem names a folder of the plugin's own, which is emptied of all else.
+        if project.component.file_stem().is_none_or(|stem| stem.to_string_lossy().starts_with('.')) {
+            return wrong("component", "must name a file whose name does not begin with a dot");
+        }
         if project.policy.as_ref().is_some_and(|p| p.as_os_str().is_empty()) {
             return wrong("policy", "is empty: name the policy file, or leave the line out");
         }
@@ -135,6 +139,7 @@ mod tests {
         has("build = [\"make\"]\ncomponents = \"a.wasm\"", "nearest known key is `component`");
         has("build = []\ncomponent = \"a.wasm\"", "layby-dev.toml:1:1");
         has("build = [\"make\"]\ncomponent = \"a.so\"", "must name a file that ends in .wasm");
+        has("build = [\"make\"]\ncomponent = \"build/...wasm\"", "does not begin with a dot");
         has("build = [\"make\"]\ncomponent = \"a.wasm\"\nwatch = []", "layby-dev.toml:3:1");
         has("build = [\"make\"]\ncomponent = \"a.wasm\"\ndebounce = \"1m\"", "at most 2s");
         has("build = \"make\"\ncomponent = \"a.wasm\"", "layby-dev.toml:1:9");

@@ -99,7 +99,9 @@ pub(crate) fn run(args: &Args, out: Out) -> Result<Exit, Failure> {
     write::project(&to, &files).map_err(|error| unwritten(&to, &error))?;
     if out.json {
         let files: Vec<_> = files.keys().collect();
-        out.json(&json!({"name": name, "lang": lang.name(), "path": to, "files": files}))?;
+        out.json(
+            &json!({"name": name, "lang": lang.name(), "path": to.display().to_string(), "files": files}),
+        )?;
     } else {
         out.text(&next(*lang, name, &to))?;
     }
