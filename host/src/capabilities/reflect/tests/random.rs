@@ -98,7 +98,7 @@ impl Wat {
 }
 
 fn name(n: usize) -> String {
-    if n % 2 == 0 { format!("A{n}-b") } else { format!("some-name{n}") }
+    if n.is_multiple_of(2) { format!("A{n}-b") } else { format!("some-name{n}") }
 }
 
 fn names(count: usize) -> String {
