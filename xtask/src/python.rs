@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail};
@@ -54,13 +54,7 @@ pub(crate) fn ensure_venv() -> Result<()> {
     if works("venv, ensurepip").is_some() {
         return Ok(());
     }
-    if sh::output_of(Command::new("apt-get").arg("--version")).is_none() {
-        bail!("python3 with venv is missing, and this system has no apt-get: install it by hand");
-    }
-    let mut update = Command::new("apt-get");
-    sh::run("apt-get update", update.args(["update", "--quiet=2"]))?;
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet=2", "--no-install-recommends", "python3-venv"]);
-    install.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-    sh::run("apt-get install python3-venv (needs root)", &mut install)
+    sh::apt(&["python3-venv"]).unwrap_or_else(|| {
+        bail!("python3 with venv is missing, and this system has no apt-get: install it by hand")
+    })
 }

@@ -4,7 +4,7 @@ use std::{env, ffi::OsString, path::PathBuf, process::Command};
 
 use anyhow::Result;
 
-use crate::plugins::Language;
+use crate::{plugins::Language, sh};
 
 /// What a program needs in its environment for a language's tools to work.
 #[derive(Default)]
@@ -40,14 +40,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let environment = args.language.environment()?;
     let path = environment.joined_path()?;
-    println!("export PATH={}", quoted(&path.to_string_lossy()));
+    println!("export PATH={}", sh::quoted(&path.to_string_lossy()));
     for (name, value) in &environment.variables {
-        println!("export {name}={}", quoted(&value.to_string_lossy()));
+        println!("export {name}={}", sh::quoted(&value.to_string_lossy()));
     }
     Ok(())
-}
-
-/// As one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::foreign;
-use crate::tools::Environment;
+use crate::{sh, tools::Environment};
 
 /// How long one block may run: a build from nothing on two shared cores, its downloads included.
 const BLOCK_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -65,7 +65,8 @@ impl Shell {
     /// Runs a block; returns all that it printed, standard error included.
     pub(super) fn run(&mut self, script: &str) -> Result<String> {
         let cwd = self.notes.join("cwd");
-        let mut group = self.spawn(&format!("{script}\npwd > {}\n", quoted(&cwd)), "block")?;
+        let mut group =
+            self.spawn(&format!("{script}\npwd > {}\n", sh::quoted(&cwd.to_string_lossy())), "block")?;
         let status = wait(&mut group.child)?;
         let printed = fs::read(&group.output)?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
@@ -146,11 +147,6 @@ fn wait(child: &mut Child) -> Result<Option<ExitStatus>> {
         }
         thread::sleep(LOOK);
     }
-}
-
-/// As one word of a shell.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

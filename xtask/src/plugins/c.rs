@@ -4,7 +4,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::SystemTime,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -67,27 +66,20 @@ pub(super) fn build(names: &[String]) -> Result<Vec<Built>> {
 }
 
 fn build_one(name: &str, environment: &Environment, adapter: &Path) -> Result<Built> {
-    let (core, embedded) =
-        (build_dir().join(format!("{name}.core.wasm")), build_dir().join(format!("{name}.embedded.wasm")));
+    let core = build_dir().join(format!("{name}.core.wasm"));
     let component = build_dir().join(format!("{name}.wasm"));
-    let wit = sh::root().join("wit");
     let mut made_of = files(&plugins_dir().join(name), &["c", "h"])?;
     made_of.extend(files(&kit_dir(), &["h"])?);
-    made_of.extend(files(&wit, &["wit"])?);
+    made_of.extend(files(&sh::root().join("wit"), &["wit"])?);
     // This file, for the flags, and another adapter.
     made_of.extend([adapter.to_owned(), sh::root().join("xtask/src/plugins/c.rs")]);
-    if is_newer(&component, &made_of) {
+    if sh::is_newer(&component, &made_of) {
         return Ok(Built { name: name.to_owned(), component });
     }
     let mut compile = program(COMPILER, environment)?;
     compile.args(FLAGS).arg("-I").arg(kit_dir()).arg("-o").arg(&core).args(sources(name)?);
     sh::run(&format!("c/{name}"), &mut compile)?;
-    let mut embed = program("wasm-tools", environment)?;
-    embed.args(["component", "embed", "--world", "standard"]).arg(&wit).arg(&core).arg("-o").arg(&embedded);
-    sh::run(&format!("c/{name}: its world"), &mut embed)?;
-    let mut new = program("wasm-tools", environment)?;
-    new.args(["component", "new"]).arg(&embedded).arg("--adapt").arg(adapter).arg("-o").arg(&component);
-    sh::run(&format!("c/{name}: a component"), &mut new)?;
+    wasm_tools::component(&format!("c/{name}"), &core, &component)?;
     Ok(Built { name: name.to_owned(), component })
 }
 
@@ -153,17 +145,9 @@ fn install() -> Result<()> {
          (apt-get install {}), or, by hand, the programs {COMPILER} and {LINKER} with WASI's C library as {WASI_LIBC}",
         PACKAGES.join(" ")
     );
-    if output_of(Command::new("apt-get").arg("--version")).is_none() {
-        bail!("{by_hand}; this system has no apt-get");
-    }
     eprintln!("xtask: installing Debian's clang for WebAssembly");
-    let mut update = Command::new("apt-get");
-    update.args(["update", "--quiet=2"]);
-    sh::run("apt-get update", &mut update).with_context(|| by_hand.clone())?;
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet=2", "--no-install-recommends"]).args(PACKAGES);
-    install.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-    sh::run("apt-get install", &mut install).with_context(|| by_hand.clone())?;
+    let Some(installed) = sh::apt(&PACKAGES) else { bail!("{by_hand}; this system has no apt-get") };
+    installed.with_context(|| by_hand.clone())?;
     ensure!(has_all(), "Debian's packages are installed, and yet {by_hand}");
     Ok(())
 }
@@ -189,13 +173,6 @@ fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
-}
-
-/// Whether `file` is there and newer than all of `others`.
-fn is_newer(file: &Path, others: &[PathBuf]) -> bool {
-    let changed = |path: &Path| -> Option<SystemTime> { fs::metadata(path).ok()?.modified().ok() };
-    let Some(made) = changed(file) else { return false };
-    others.iter().all(|other| changed(other).is_some_and(|changed| changed < made))
 }
 
 fn name_of(path: &Path) -> String {

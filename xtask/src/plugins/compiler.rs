@@ -165,17 +165,11 @@ fn debian_has_all() -> bool {
 
 fn install() -> Result<()> {
     let advice = format!("`rustup target add {TARGET}` failed, and this is the other way to a compiler");
-    if output_of(Command::new("apt-get").arg("--version")).is_none() {
-        bail!("there is no compiler for {TARGET}: {advice}, but this system has no apt-get");
-    }
     eprintln!("xtask: installing Debian's compiler for {TARGET}: rustup has none here");
-    let mut update = Command::new("apt-get");
-    update.args(["update", "--quiet=2"]);
-    sh::run("apt-get update", &mut update).context(advice.clone())?;
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet=2", "--no-install-recommends"]).args(PACKAGES);
-    install.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-    sh::run("apt-get install", &mut install).with_context(|| {
+    let Some(installed) = sh::apt(&PACKAGES) else {
+        bail!("there is no compiler for {TARGET}: {advice}, but this system has no apt-get");
+    };
+    installed.with_context(|| {
         format!("{advice}; it needs root and Debian 12: apt-get install {}", PACKAGES.join(" "))
     })?;
     ensure!(debian_has_all(), "Debian's packages are installed, but {DEBIAN_RUSTC} has no source of std");

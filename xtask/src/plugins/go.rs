@@ -4,7 +4,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    time::SystemTime,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -36,16 +35,11 @@ fn build_one(name: &str, environment: &Environment, adapter: &Path) -> Result<Bu
     go.arg(format!("./{name}")).current_dir(plugins_dir());
     sh::run(&format!("go/{name}"), go.env("GOOS", "wasip1").env("GOARCH", "wasm"))?;
     let wit = sh::root().join("wit");
-    if is_newer(&component, &[&core, adapter, &wit.join("plugin.wit"), &wit.join("standard.wit")]) {
+    let made_of = [core.clone(), adapter.to_owned(), wit.join("plugin.wit"), wit.join("standard.wit")];
+    if sh::is_newer(&component, &made_of) {
         return Ok(Built { name: name.to_owned(), component });
     }
-    let embedded = build_dir().join(format!("{name}.embedded.wasm"));
-    let mut embed = program("wasm-tools", environment)?;
-    embed.args(["component", "embed", "--world", "standard"]).arg(&wit).arg(&core).arg("-o").arg(&embedded);
-    sh::run(&format!("go/{name}: its world"), &mut embed)?;
-    let mut new = program("wasm-tools", environment)?;
-    new.args(["component", "new"]).arg(&embedded).arg("--adapt").arg(adapter).arg("-o").arg(&component);
-    sh::run(&format!("go/{name}: a component"), &mut new)?;
+    wasm_tools::component(&format!("go/{name}"), &core, &component)?;
     Ok(Built { name: name.to_owned(), component })
 }
 
@@ -118,11 +112,4 @@ fn kit_dir() -> PathBuf {
 
 fn plugins_dir() -> PathBuf {
     sh::root().join("plugins/go")
-}
-
-/// Whether `file` is there and newer than all of `others`.
-fn is_newer(file: &Path, others: &[&Path]) -> bool {
-    let time = |path: &Path| -> Option<SystemTime> { fs::metadata(path).ok()?.modified().ok() };
-    let Some(made) = time(file) else { return false };
-    others.iter().all(|other| time(other).is_some_and(|changed| changed <= made))
 }

@@ -66,9 +66,10 @@ pub(super) fn environment() -> Result<Environment> {
     // The wheel's own scripts for npm look for it where it is not.
     let shims = sh::root().join("target/tools/npm");
     fs::create_dir_all(&shims)?;
+    let word = |path: &Path| sh::quoted(&path.to_string_lossy());
     for name in ["npm", "npx"] {
         let program = programs.join(format!("{name}-cli.js"));
-        let script = format!("#!/bin/sh\nexec {} {} \"$@\"\n", quoted(node.program()), quoted(&program));
+        let script = format!("#!/bin/sh\nexec {} {} \"$@\"\n", word(node.program()), word(&program));
         write_program(&shims.join(name), &script)?;
     }
     let folder = node.program().parent().map(Path::to_owned);
@@ -107,11 +108,6 @@ fn newest(paths: &[PathBuf]) -> Result<SystemTime> {
         }
     }
     Ok(newest)
-}
-
-/// A path as one word of a shell.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 #[cfg(unix)]

@@ -1,6 +1,10 @@
 //! What turns a core module into a component: `wasm-tools`, and the adapter from WASI's preview 1.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 use wasi_preview1_component_adapter_provider::{
@@ -30,6 +34,17 @@ pub(super) fn adapter() -> Result<PathBuf> {
     fs::write(&temporary, REACTOR).with_context(|| format!("cannot write {}", temporary.display()))?;
     fs::rename(&temporary, &file).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(file)
+}
+
+/// Makes the file `component` of the core module `core`: a plugin of the world `standard`. `what` is for people.
+pub(super) fn component(what: &str, core: &Path, component: &Path) -> Result<()> {
+    let (program, embedded) = (folder()?.join("wasm-tools"), component.with_extension("embedded.wasm"));
+    let mut embed = Command::new(&program);
+    embed.args(["component", "embed", "--world", "standard"]).arg(sh::root().join("wit")).arg(core);
+    sh::run(&format!("{what}: its world"), embed.arg("-o").arg(&embedded))?;
+    let mut new = Command::new(&program);
+    new.args(["component", "new"]).arg(&embedded).arg("--adapt").arg(adapter()?);
+    sh::run(&format!("{what}: a component"), new.arg("-o").arg(component))
 }
 
 /// Installs the packages `wheels` (lines of a requirements file) in `target/tools/NAME`, and returns the folder of
