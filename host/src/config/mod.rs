@@ -8,6 +8,7 @@ mod dev;
 mod host;
 mod listen;
 mod load;
+mod new;
 mod policy;
 mod stdio;
 mod tasks;
@@ -19,6 +20,7 @@ pub use dev::{DevProject, DevRules};
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
 pub use listen::ListenRules;
 pub use load::{ConfigError, load, load_policy, nearest};
+pub use new::NewRules;
 pub use policy::{
     CallPolicy, EarlyInput, EnvValue, FileGrant, Grants, HttpGrant, Limits, OnInputTimeout, Policy,
 };

@@ -72,6 +72,45 @@ async fn the_output_says_what_is_next() {
         assert!(done.out.contains(&format!("\n  {line}")), "{line}: {done:?}");
     }
     assert!(dir.path().join("sub/elsewhere/hello.toml").exists());
+    let done = new(dir.path(), &["--lang", "typescript", "hello", "--path", "with spaces"]).await;
+    assert!(done.out.contains("\n  cd 'with spaces'\n"), "{done:?}");
+    assert!(done.out.find("npm install") < done.out.find("npm test"), "{done:?}");
+    // The name of the folder is the file system's matter alone.
+    let long = "f".repeat(250);
+    let done = new(dir.path(), &["--lang", "c", "hello", "--path", &long]).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_signal_half_way_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let names =
+        || -> BTreeSet<_> { fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect() };
+    let (mut stopped, before) = (0, names());
+    for round in 0..40 {
+        let name = format!("p{round}");
+        let mut command = layby(dir.path(), ["new", "--lang", "rust", &name]);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let pid = child.id().unwrap().to_string();
+        // As soon as there is something, whatever it is called.
+        while names() == before && child.try_wait().unwrap().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let signal = if round % 2 == 0 { "INT" } else { "TERM" };
+        let _ = std::process::Command::new("kill")
+            .args(["-s", signal, &pid])
+            .stderr(std::process::Stdio::null())
+            .status();
+        let status = child.wait().await.unwrap();
+        assert!(status.success() || status.code() == Some(130), "{status}");
+        stopped += u32::from(!status.success());
+        let left = names();
+        let made: BTreeSet<_> = if status.success() { [name.clone().into()].into() } else { BTreeSet::new() };
+        assert_eq!(left, made, "after {signal}");
+        let _ = fs::remove_dir_all(dir.path().join(&name));
+    }
+    eprintln!("{stopped} of 40 were stopped half-way");
 }
 
 #[tokio::test]
@@ -109,6 +148,18 @@ async fn names_are_checked_and_another_is_proposed() {
         let error = &done.json()["error"];
         assert_eq!(error["code"], "name_invalid");
         assert!(error["message"].as_str().unwrap().contains(near), "{error}");
+    }
+    let long = "n".repeat(245);
+    let done = new(dir.path(), &["--lang", "rust", &long, "--json"]).await;
+    let message = done.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("245 characters") && message.contains("at most 64"), "{message}");
+    for (lang, name) in
+        [("rust", "serde"), ("python", "json"), ("typescript", "zod"), ("go", "embedded"), ("c", "core")]
+    {
+        let done = new(dir.path(), &["--lang", lang, name, "--json"]).await;
+        assert_eq!((done.code, &done.json()["error"]["code"]), (Some(2), &json!("name_invalid")), "{done:?}");
+        let message = done.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(&format!("`my-{name}` would do")), "{message}");
     }
     let done = new(dir.path(), &["--lang", "cobol", "hello"]).await;
     assert_eq!(done.code, Some(2), "{done:?}");

@@ -1,14 +1,11 @@
 //! The name of a new project: what fits every language and a plugin folder.
 
 use super::Lang;
+use crate::config::NewRules;
 
-/// Most characters of a name.
-const LONGEST: usize = 64;
-
-/// Names that tools of a language, or a project's own folders, already have. In Rust and Python the name is also
-/// a crate's or a module's (with `_` for `-`).
-const TAKEN: &str = "alloc build core deps examples incremental layby layby-plugin main node-modules plugins \
-    proc-macro src std target test tests tool tools wit wit-world";
+/// Names that tools of a language, or a project's own folders, already have, in any language.
+const TAKEN: &str = "alloc build core deps embedded examples incremental layby layby-dev layby-plugin main \
+    node-modules plugins proc-macro src std target test tests tool tools wit wit-world";
 
 /// What no identifier may be in one of the languages: Rust, Python, and then TypeScript, Go and C.
 const KEYWORDS: &str = "abstract as async await become box break const continue crate do dyn else enum extern \
@@ -21,35 +18,68 @@ const KEYWORDS: &str = "abstract as async await become box break const continue 
     public range register restrict select short signed sizeof switch this throw typedef unsigned var void \
     volatile";
 
+impl Lang {
+    /// Names that would shadow what a project of this language is built with: packages, modules and crates that
+    /// it or its kit uses, and files of settings that its tools would take the policy `NAME.toml` for.
+    const fn shadowed(self) -> &'static str {
+        match self {
+            Self::Rust => {
+                "cargo clippy layby-plugin-macros quote rust-toolchain rustfmt schemars serde serde-derive \
+                 serde-json syn wit-bindgen"
+            }
+            Self::Python => {
+                "app asyncio base64 binascii collections componentize-py dataclasses datetime encodings enum \
+                 inspect json logging pathlib pyproject random re ruff sys test-app traceback types typing \
+                 unittest uuid"
+            }
+            Self::Typescript => {
+                "bunfig componentize-js esbuild jco node npm preview2-shim tsc typescript zod"
+            }
+            Self::Go => "internal laybytest testdata vendor",
+            Self::C => "",
+        }
+    }
+}
+
 /// Why `name` will not do for `lang`, with one that will.
 ///
 /// # Errors
 /// It will not do.
 pub(super) fn check(name: &str, lang: Lang) -> Result<(), String> {
-    let why = if well_formed(name) {
-        match reserved(name) {
-            Some(why) => why,
-            None => return Ok(()),
-        }
+    let why = if name.len() > NewRules::NAME {
+        format!("it has {} characters, and a name has at most {}", name.chars().count(), NewRules::NAME)
+    } else if !well_formed(name) {
+        "a name is of a-z, 0-9 and single -, and begins with a letter".to_owned()
+    } else if let Some(why) = reserved(name, lang) {
+        why
     } else {
-        "a name has 1 to 64 of a-z, 0-9 and single -, and begins with a letter".to_owned()
+        return Ok(());
     };
-    Err(format!("`{name}` cannot be the name of a plugin: {why}. `{}` would do.", proposal(name, lang)))
+    let shown: String = name.chars().take(NewRules::NAME).collect();
+    let more = if shown.len() < name.len() { "…" } else { "" };
+    Err(format!(
+        "`{shown}{more}` cannot be the name of a plugin: {why}. `{}` would do.",
+        proposal(name, lang)
+    ))
 }
 
 fn well_formed(name: &str) -> bool {
-    (1..=LONGEST).contains(&name.len())
+    name.len() <= NewRules::NAME
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && !name.ends_with('-')
         && !name.contains("--")
 }
 
-fn reserved(name: &str) -> Option<String> {
-    if KEYWORDS.split(' ').any(|word| word == name) {
+fn reserved(name: &str, lang: Lang) -> Option<String> {
+    let has = |words: &str| words.split_ascii_whitespace().any(|word| word == name);
+    if has(KEYWORDS) {
         Some("it is a word of a programming language".to_owned())
-    } else if TAKEN.split(' ').any(|word| word == name) {
-        Some("tools or the project's own folders have that name".to_owned())
+    } else if has(TAKEN) {
+        Some("tools or the project's own files have that name".to_owned())
+    } else if has(lang.shadowed()) {
+        let title = lang.title();
+        Some(format!("it would shadow what a project in {title} is built with, which has that name"))
     } else {
         None
     }
@@ -70,12 +100,12 @@ fn proposal(name: &str, lang: Lang) -> String {
         }
         before = c;
     }
-    near.truncate(LONGEST);
+    near.truncate(NewRules::NAME);
     let near = near.trim_end_matches('-');
     match near {
         "" => format!("my-{}-tool", lang.name()),
         // Shorter than the longest name: no keyword is near it.
-        near if reserved(near).is_some() => format!("my-{near}"),
+        near if reserved(near, lang).is_some() => format!("my-{near}"),
         near => near.to_owned(),
     }
 }
@@ -128,15 +158,49 @@ mod tests {
     }
 
     #[test]
+    fn a_long_name_is_told_its_length() {
+        let why = check(&"b".repeat(245), Lang::C).unwrap_err();
+        assert!(why.contains("it has 245 characters") && why.contains("at most 64"), "{why}");
+        let quoted = "b".repeat(65);
+        assert!(!why.contains(&quoted), "{why}");
+    }
+
+    #[test]
+    fn what_a_project_is_built_with_is_not_shadowed() {
+        for (lang, names) in [
+            (
+                Lang::Rust,
+                "serde serde-json schemars layby-plugin layby-plugin-macros std core cargo embedded",
+            ),
+            (
+                Lang::Python,
+                "json asyncio layby wit-world app test-app typing dataclasses pyproject layby-dev",
+            ),
+            (Lang::Typescript, "zod layby esbuild typescript layby-dev"),
+            (Lang::Go, "layby main vendor internal embedded core"),
+            (Lang::C, "layby core embedded layby-dev tool"),
+        ] {
+            for name in names.split(' ') {
+                let why = check(name, lang).unwrap_err();
+                assert!(why.contains(&format!("`my-{name}` would do")), "{lang:?}: {why}");
+            }
+        }
+        let why = check("zod", Lang::Typescript).unwrap_err();
+        assert!(why.contains("a project in TypeScript is built with"), "{why}");
+        assert_eq!(check("zod", Lang::Rust), Ok(()));
+    }
+
+    #[test]
     fn other_spellings() {
         assert_eq!((snake("to-do-2").as_str(), pascal("to-do-2").as_str()), ("to_do_2", "ToDo2"));
     }
 
     proptest! {
         #[test]
-        fn what_is_proposed_is_allowed(name in ".{0,80}") {
-            let near = proposal(&name, Lang::C);
-            prop_assert_eq!(check(&near, Lang::C), Ok(()), "{}", near);
+        fn what_is_proposed_is_allowed(name in ".{0,80}|json|zod|serde", lang in 0..5_usize) {
+            let lang = [Lang::Rust, Lang::Python, Lang::Typescript, Lang::Go, Lang::C][lang];
+            let near = proposal(&name, lang);
+            prop_assert_eq!(check(&near, lang), Ok(()), "{}", near);
         }
     }
 }

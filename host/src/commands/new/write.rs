@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use super::files::Files;
@@ -17,27 +18,33 @@ impl Drop for Beside {
     }
 }
 
-/// Makes the folder `to` with `files` in it. Nothing is left, and nothing that was there is touched, where it fails.
+/// Makes the folder `to` with `files` in it. Nothing is left, and nothing that was there is touched, where it fails
+/// or `stop` is set before it is done.
 ///
 /// # Errors
-/// There is something at `to` (`AlreadyExists`), its parent is missing (`NotFound`), or it cannot be written.
-pub(super) fn project(to: &Path, files: &Files) -> io::Result<()> {
-    if to.symlink_metadata().is_ok() {
+/// There is something at `to` (`AlreadyExists`), its parent is missing (`NotFound`), it was stopped (`Interrupted`),
+/// or it cannot be written.
+pub(super) fn project(to: &Path, files: &Files, stop: &AtomicBool) -> io::Result<()> {
+    if to.file_name().is_none() || to.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let mut unique = std::ffi::OsString::from(".");
-    unique.push(to.file_name().ok_or(io::ErrorKind::AlreadyExists)?);
-    unique.push(format!(".{}.new", std::process::id()));
-    let beside = to.with_file_name(unique);
+    // Of no length that depends on the name, and of no process that was before.
+    let beside = to.with_file_name(format!(".layby-new-{}", uuid::Uuid::new_v4().simple()));
     fs::create_dir(&beside)?;
     let beside = Beside(beside);
+    let go_on = || match stop.load(Ordering::SeqCst) {
+        true => Err(io::Error::from(io::ErrorKind::Interrupted)),
+        false => Ok(()),
+    };
     for (path, bytes) in files {
+        go_on()?;
         let file = beside.0.join(path);
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
         fs::write(file, bytes)?;
     }
+    go_on()?;
     rename(&beside.0, to)
 }
 
@@ -58,6 +65,8 @@ mod tests {
 
     use super::*;
 
+    static GO: AtomicBool = AtomicBool::new(false);
+
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> =
             fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -69,15 +78,32 @@ mod tests {
     fn all_or_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let good = Files::from([("a/b".to_owned(), Cow::Borrowed(&b"1"[..]))]);
-        project(&dir.path().join("p"), &good).unwrap();
+        project(&dir.path().join("p"), &good, &GO).unwrap();
         assert_eq!(fs::read(dir.path().join("p/a/b")).unwrap(), b"1");
         // `a` cannot be a file and a folder.
         let torn = Files::from([
             ("a".to_owned(), Cow::Borrowed(&b"1"[..])),
             ("a/b".to_owned(), Cow::Borrowed(&b"2"[..])),
         ]);
-        project(&dir.path().join("q"), &torn).unwrap_err();
+        project(&dir.path().join("q"), &torn, &GO).unwrap_err();
         assert_eq!(names(dir.path()), ["p"]);
+    }
+
+    #[test]
+    fn nothing_is_left_where_it_is_stopped() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files::from([("a/b".to_owned(), Cow::Borrowed(&b"1"[..]))]);
+        let error = project(&dir.path().join("p"), &files, &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn the_folder_may_have_the_longest_name_of_the_file_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = "n".repeat(255);
+        project(&dir.path().join(&name), &Files::new(), &GO).unwrap();
+        assert_eq!(names(dir.path()), [name]);
     }
 
     #[test]
@@ -88,7 +114,7 @@ mod tests {
         fs::write(dir.path().join("file"), "kept").unwrap();
         std::os::unix::fs::symlink("/no/such", dir.path().join("link")).unwrap();
         for there in ["empty", "file", "link"] {
-            let error = project(&dir.path().join(there), &files).unwrap_err();
+            let error = project(&dir.path().join(there), &files, &GO).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{there}");
         }
         fs::create_dir(dir.path().join("meanwhile")).unwrap();
