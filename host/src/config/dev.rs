@@ -43,23 +43,49 @@ impl DevRules {
     pub const FILES: usize = 20_000;
     /// Depth of folders that are watched.
     pub const DEPTH: usize = 32;
-    /// Files up to this size count as changed where their contents differ; larger ones by their times.
-    pub const HASHED: u64 = 1 << 20;
+    /// Bytes of a file that counts as changed where its contents differ; larger ones do by their times. 8 MiB: what is
+    /// written by hand, and most data that is compiled in.
+    pub const HASHED: u64 = 8 << 20;
+    /// Bytes that one look at the watched files reads at most. 128 MiB: a fraction of a second.
+    pub const HASHED_ALL: u64 = 128 << 20;
     /// Bytes of one line of a build's output; longer ones are cut into several.
     pub const LINE: usize = 8 << 10;
-    /// How long a build may take to end after SIGTERM, before SIGKILL.
-    pub const BUILD_GRACE: Millis = Millis::from_secs(2);
-    /// How long the output of a build that has ended may stay open: something of it still runs.
+    /// How long a build may take to end after SIGTERM, before SIGKILL. 1.5 s: the end of the command waits for it.
+    pub const BUILD_GRACE: Millis = Millis(1500);
+    /// How long what a build's command has left running may go on, and its output stay open: time for last words.
     pub const OUTPUT_GRACE: Millis = Millis(500);
-    /// Builds in a row that may each change watched files, before they are not answered by another one.
+    /// How often it is looked whether something is left.
+    pub const LEFT_POLL: Millis = Millis(20);
+    /// Builds in a row during which the same watched file changes, before the next one waits: it may be the build
+    /// that writes it. An author rarely changes one file during three builds.
     pub const OWN_CHANGES: u32 = 3;
+    /// The same where each of these builds has another file change, such as a file with the time in its name. 10: an
+    /// author who writes faster than the build takes does that, too.
+    pub const OTHER_CHANGES: u32 = 10;
+    /// The first pause before a build that may be due to another build; each one is twice as long as the one before.
+    pub const PAUSE_FIRST: Millis = Millis::from_secs(2);
+    /// The longest pause: no change waits longer for its build, whoever made it. 10 s: an author who wrote it has not
+    /// given up by then.
+    pub const PAUSE_MOST: Millis = Millis::from_secs(10);
     /// How long the end waits for calls in flight, at most: an author at the terminal does not wait 10 s.
-    pub const DRAIN: Millis = Millis::from_secs(2);
+    pub const DRAIN: Millis = Millis(1500);
+    /// How long the end may take in all before what still runs is dropped.
+    pub const END: Millis = Millis(2500);
+    /// How long the end waits for the last lines to be read.
+    pub const LAST_LINES: Millis = Millis(300);
+    /// Bytes of output that wait for their reader. 4 MiB; lines beyond it are lost, and counted.
+    pub const UNREAD: usize = 4 << 20;
+    /// Bytes that wait before a build's output waits, too, and with it the build, as in any pipe. 256 KiB.
+    pub const UNREAD_OUTPUT: usize = 256 << 10;
+    /// Between two attempts to write to a stream that takes nothing now and blocks nobody.
+    pub const UNREAD_PAUSE: Millis = Millis(10);
     /// How long component and policy must be at rest in the private plugin folder, where both are
     /// renamed into place.
     pub const SETTLE: Millis = Millis(100);
     /// Names of folders that are not watched: what builds, package managers and editors write.
     pub const IGNORED: [&str; 6] = ["target", "node_modules", "build", "dist", "__pycache__", "venv"];
+    /// How the names of files end that are not watched either: copies of editors, and logs.
+    pub const IGNORED_ENDS: [&str; 2] = ["~", ".log"];
 }
 
 impl DevProject {

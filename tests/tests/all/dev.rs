@@ -266,14 +266,194 @@ async fn changes_during_a_build_build_once_more_and_never_for_ever() {
     let builds = dev.text().matches("building: ").count();
     assert!(builds <= 2, "one more build: {}", dev.text());
 
-    // A build that writes a file which is watched, another one each time.
-    project
-        .write("build.sh", b"date +%s%N > plugin.wasm.txt; mkdir -p build; cp plugin.wasm build/toy.wasm\n");
-    let file = FILE.replace("\"build.sh\"", "\"build.sh\", \"plugin.wasm.txt\"");
-    project.write("layby-dev.toml", file.as_bytes());
-    dev.line(&["watch ", "leave out of `watch`"], 1).await;
-    let (_, text) = dev.stop("TERM").await;
-    assert!(text.matches("building: ").count() < 12, "{text}");
+    dev.stop("TERM").await;
+}
+
+/// Without `watch`, all is watched.
+const ALL: &str = "build = [\"sh\", \"build.sh\"]\ncomponent = \"build/toy.wasm\"\n";
+
+#[tokio::test]
+async fn what_a_build_writes_slows_it_down_and_keeps_no_change_of_the_author_back() {
+    let project = Project::new(&chameleon::version("1", "tool"));
+    project.write("layby-dev.toml", ALL.as_bytes());
+    // Logs are not watched, and what is written again as it was has not changed.
+    let copy = "mkdir -p build; cp plugin.wasm build/toy.wasm";
+    let quiet = format!("date +%s%N > build.log; rm -f same.txt; sleep 0.3; echo same > same.txt; {copy}\n");
+    project.write("build.sh", quiet.as_bytes());
+    let dev = Dev::start(&project, &[]).await;
+    dev.line(&["  + tool"], 1).await;
+    let loud = format!("date +%s%N > out.txt; {copy}\n");
+    assert!(dev.text().matches("building: ").count() <= 2, "{}", dev.text());
+    project.write("build.sh", loud.as_bytes());
+    let told = dev.line(&["watch ", "out.txt", "`watch`", "layby-dev.toml"], 1).await;
+    assert!(told.contains("waits 2 s"), "{told}");
+    // It goes on, in ever longer pauses.
+    dev.line(&["watch ", "waits 8 s"], 1).await;
+    let builds = dev.text().matches("building: ").count();
+    assert!(builds < 9, "{}", dev.text());
+    project.write("plugin.wasm", &chameleon::version("2", "other"));
+    dev.line(&["building: sh build.sh (", "plugin.wasm"], 1).await;
+    dev.line(&["  + other"], 1).await;
+    dev.stop("TERM").await;
+}
+
+#[tokio::test]
+async fn an_author_who_writes_during_each_build_sees_the_last_version_built() {
+    let project = Project::new(&chameleon::version("0", "tool"));
+    let slow = "mkdir -p build; cp plugin.wasm build/toy.wasm; touch began; until [ -f go ]; do sleep 0.02; done; rm go\n";
+    project.write("build.sh", slow.as_bytes());
+    let dev = Dev::start(&project, &[]).await;
+    for round in 1..=4 {
+        let began = project.path().join("began");
+        eventually("the build begins", || async { began.exists().then_some(()) }).await;
+        fs::remove_file(&began).unwrap();
+        let tool = format!("tool{round}");
+        project.write("plugin.wasm", &chameleon::version(&round.to_string(), &tool));
+        project.write("go", b"");
+    }
+    eventually("the last build", || async {
+        if project.path().join("began").exists() {
+            let _ = fs::write(project.path().join("go"), "");
+        }
+        dev.text().contains("  + tool4").then_some(())
+    })
+    .await;
+    dev.stop("TERM").await;
+}
+
+#[tokio::test]
+async fn what_a_good_build_leaves_running_is_ended_and_named() {
+    let project = Project::new(&chameleon::version("1", "tool"));
+    let left = "mkdir -p build; cp plugin.wasm build/toy.wasm\n(trap '' TERM; while :; do sleep 1; done) > /dev/null 2>&1 & echo $! > inner.pid\n(sleep 0.2; echo last words) &\n";
+    project.write("build.sh", left.as_bytes());
+    let dev = Dev::start(&project, &[]).await;
+    dev.line(&["build left running, and ended now: ", "sh"], 1).await;
+    dev.line(&["  | last words"], 1).await;
+    dev.line(&["  + tool"], 1).await;
+    let inner = fs::read_to_string(project.path().join("inner.pid")).unwrap();
+    eventually("what was left ends", || async { (!lives(&inner)).then_some(()) }).await;
+    dev.stop("TERM").await;
+}
+
+#[tokio::test]
+async fn it_ends_although_nobody_reads_what_it_prints() {
+    let project = Project::new(&chameleon::version("1", "tool"));
+    let flood = "trap '' TERM; echo $$ > sh.pid; i=0; while :; do head -c 65536 /dev/zero | tr '\\0' x; i=$((i+1)); echo $i > count.tmp; mv count.tmp count; done\n";
+    project.write("build.sh", flood.as_bytes());
+    let count = project.path().join("count");
+    for signals in [&["TERM"][..], &["INT"], &["INT", "TERM"]] {
+        let _ = fs::remove_file(&count);
+        let own = ["dev", project.path().to_str().unwrap(), "--listen", "127.0.0.1:0"];
+        let mut command = layby(project.path(), own);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let pid = child.id().unwrap().to_string();
+        // All that waits for the reader is full once the build gets no further.
+        let mut counts = Vec::new();
+        eventually("the build waits", || {
+            counts.push(fs::read_to_string(&count).unwrap_or_default());
+            let last = counts.iter().rev().take(10);
+            let waits = counts.last().is_some_and(|c| !c.is_empty())
+                && last.clone().all(|c| Some(c) == counts.last());
+            std::future::ready((waits && last.count() == 10).then_some(()))
+        })
+        .await;
+        for signal in signals {
+            std::process::Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
+        }
+        let status = tokio::time::timeout(std::time::Duration::from_secs(10), child.wait()).await;
+        assert_eq!(status.expect("it ends").unwrap().code(), Some(0), "{signals:?}");
+        let build = fs::read_to_string(project.path().join("sh.pid")).unwrap();
+        eventually("the build ends", || async { (!lives(&build)).then_some(()) }).await;
+    }
+    // A reader that goes.
+    let own = ["dev", project.path().to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let mut child = layby(project.path(), own).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.next_line().await.unwrap();
+    drop(lines);
+    let status = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait()).await;
+    assert_eq!(status.expect("it ends").unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_killed_one_leaves_its_temporary_folder_to_the_next() {
+    let project = Project::new(&chameleon::version("1", "tool"));
+    let temporary = TempDir::new().unwrap();
+    let start = async || {
+        let own = ["dev", project.path().to_str().unwrap(), "--listen", "127.0.0.1:0"];
+        let mut command = layby(project.path(), own);
+        let mut child = command.env("TMPDIR", temporary.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while !lines.next_line().await.unwrap().unwrap().contains("  + tool") {}
+        (child, lines)
+    };
+    let folders = || fs::read_dir(temporary.path()).unwrap().count();
+    let (mut first, _lines) = start().await;
+    let (mut second, _lines) = start().await;
+    assert_eq!(folders(), 2, "the first one lives");
+    for child in [&mut first, &mut second] {
+        child.kill().await.unwrap();
+    }
+    assert_eq!(folders(), 2);
+    let (third, _lines) = start().await;
+    eventually("only its own is left", || async { (folders() == 1).then_some(()) }).await;
+    drop(third);
+}
+
+#[tokio::test]
+async fn what_goes_wrong_with_a_projects_files_can_be_put_right() {
+    let parent = TempDir::with_prefix("layby dev ").unwrap();
+    let mut project = Project::new(&chameleon::version("1", "tool"));
+    project.folder = TempDir::with_prefix_in("a project's ", parent.path()).unwrap();
+    project.write("layby-dev.toml", FILE.as_bytes());
+    project.write("build.sh", b"mkdir -p build; cp plugin.wasm build/toy.wasm\n");
+    project.write("plugin.wasm", &chameleon::version("1", "tool"));
+    // No policy, and then a bad one, before anything serves.
+    let dev = Dev::start(&project, &[]).await;
+    dev.line(&["build failed: ", "the policy toy.toml cannot be read", "(policy_missing)"], 1).await;
+    dev.line(&["  nothing serves yet"], 1).await;
+    project.write("toy.toml", b"[grant]\n");
+    dev.line(&["refused toy: toy.toml:1:", "(plugin_bad_policy)"], 1).await;
+    project.write("toy.toml", b"");
+    dev.line(&["  + tool"], 1).await;
+    let client = dev.client().await;
+
+    // The component and all around it vanish, and the next build makes it again.
+    fs::remove_dir_all(project.path().join("build")).unwrap();
+    assert_eq!(client.call("tool", json!({})).await.result()["isError"], false);
+    project.write("plugin.wasm", &chameleon::version("2", "second"));
+    dev.line(&["  + second"], 1).await;
+    // Half of a component.
+    let whole = chameleon::version("3", "third");
+    project.write("plugin.wasm", &whole[..whole.len() / 2]);
+    dev.line(&["refused toy: "], 2).await;
+    assert_eq!(client.call("second", json!({})).await.result()["isError"], false);
+
+    // A policy that changes while the build is broken, and one that goes.
+    project.write("build.sh", b"exit 1\n");
+    dev.line(&["build failed: ", "(build_failed)"], 1).await;
+    project.write("toy.toml", b"prefix = \"my_\"\n");
+    dev.line(&["policy has changed"], 1).await;
+    fs::remove_file(project.path().join("toy.toml")).unwrap();
+    dev.line(&["policy: ", "the policy toy.toml cannot be read", "(policy_missing)"], 1).await;
+    project.write("toy.toml", b"");
+
+    // The project's file is broken, and a source changes with it: nothing is lost.
+    project.write("layby-dev.toml", b"build = [\n");
+    dev.line(&["project: ", "layby-dev.toml:1:", "(config_invalid)"], 1).await;
+    project.write("build.sh", b"mkdir -p build; cp plugin.wasm build/toy.wasm\n");
+    project.write("plugin.wasm", &chameleon::version("4", "fourth"));
+    dev.line(&["  + fourth"], 1).await;
+    fs::remove_file(project.path().join("layby-dev.toml")).unwrap();
+    dev.line(&["project: ", "there is no layby-dev.toml", "(dev_project_missing)"], 1).await;
+    // The plugin gets another name: the old one serves until the new one is there.
+    project.write("layby-dev.toml", FILE.replace("build/toy.wasm", "build/other.wasm").as_bytes());
+    dev.line(&["build failed: ", "build/other.wasm cannot be read", "(component_missing)"], 1).await;
+    assert_eq!(client.call("fourth", json!({})).await.result()["isError"], false);
+    project.write("build.sh", b"cp plugin.wasm build/other.wasm\n");
+    dev.line(&["serving other (1 tool)"], 1).await;
+    let (code, text) = dev.stop("TERM").await;
+    assert_eq!(code, Some(0), "{text}");
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use std::{
     fs::Metadata,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 use super::project::{self, Project};
@@ -23,7 +22,8 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(path: &Path, meta: &Metadata, old: Option<&Self>) -> Self {
+    /// `left` is how many bytes may still be read.
+    fn of(path: &Path, meta: &Metadata, old: Option<&Self>, left: &mut u64) -> Self {
         let mut stamp = Self {
             inode: meta.ino(),
             size: meta.size(),
@@ -33,7 +33,10 @@ impl Stamp {
         };
         stamp.digest = match old {
             Some(old) if stamp == (Self { digest: None, ..old.clone() }) => old.digest,
-            _ if stamp.size <= DevRules::HASHED => std::fs::read(path).ok().map(|bytes| Digest::of(&bytes)),
+            _ if stamp.size <= DevRules::HASHED.min(*left) => {
+                *left -= stamp.size;
+                std::fs::read(path).ok().map(|bytes| Digest::of(&bytes))
+            }
             _ => None,
         };
         stamp
@@ -47,13 +50,6 @@ impl Stamp {
             _ => self == other,
         }
     }
-
-    fn time(&self) -> SystemTime {
-        let (seconds, nanos) = self.changed;
-        let since =
-            std::time::Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
-        SystemTime::UNIX_EPOCH + since
-    }
 }
 
 /// All watched files.
@@ -66,35 +62,27 @@ pub(super) struct Files {
     pub(super) too_many: bool,
 }
 
-/// What differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Changes {
-    pub(super) paths: Vec<PathBuf>,
-    /// When the last of them changed; none where one was removed.
-    pub(super) newest: Option<SystemTime>,
-}
-
 impl Files {
     /// Looks at all that `project` watches. What `old` knows is not read again. Blocking.
     pub(super) fn look(project: &Project, old: &Self) -> Self {
-        let mut files = Self::default();
+        let (mut files, mut left) = (Self::default(), DevRules::HASHED_ALL);
         let own = project::file(&project.folder);
         for path in project.watch.iter().chain(&project.policy).chain([&own]) {
-            files.add(path, 0, project, old);
+            files.add(path, 0, project, old, &mut left);
             // A file that is written anew by a rename is seen by its folder alone.
             files.folders.extend(path.parent().filter(|p| p.is_dir()).map(Path::to_path_buf));
         }
         files
     }
 
-    fn add(&mut self, path: &Path, depth: usize, project: &Project, old: &Self) {
+    fn add(&mut self, path: &Path, depth: usize, project: &Project, old: &Self, left: &mut u64) {
         if self.files.len() >= DevRules::FILES || depth > DevRules::DEPTH {
             self.too_many = true;
             return;
         }
         let Ok(meta) = std::fs::metadata(path) else { return };
         if meta.is_file() && path != project.component {
-            self.files.insert(path.to_owned(), Stamp::of(path, &meta, old.files.get(path)));
+            self.files.insert(path.to_owned(), Stamp::of(path, &meta, old.files.get(path), left));
         }
         if !meta.is_dir() || !self.folders.insert(path.to_owned()) {
             return;
@@ -104,27 +92,28 @@ impl Files {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             let link = entry.file_type().is_ok_and(|t| t.is_symlink()) && entry.path().is_dir();
-            let ignored =
-                name.starts_with('.') || name.ends_with('~') || DevRules::IGNORED.contains(&name.as_ref());
-            if !ignored && !link {
-                self.add(&entry.path(), depth + 1, project, old);
+            if !ignored(&name) && !link {
+                self.add(&entry.path(), depth + 1, project, old, left);
             }
         }
     }
 
-    /// What differs in `new`; none where nothing does.
-    pub(super) fn changes(&self, new: &Self) -> Option<Changes> {
-        let kept = |path: &PathBuf| new.files.contains_key(path);
-        let mut paths: Vec<PathBuf> = self.files.keys().filter(|path| !kept(path)).cloned().collect();
-        let mut newest = paths.is_empty().then_some(SystemTime::UNIX_EPOCH);
-        for (path, stamp) in &new.files {
-            if !self.files.get(path).is_some_and(|old| old.same(stamp)) {
-                newest = newest.map(|n| n.max(stamp.time()));
-                paths.push(path.clone());
-            }
-        }
-        (!paths.is_empty()).then_some(Changes { paths, newest })
+    /// The files that differ in `new`.
+    pub(super) fn changes(&self, new: &Self) -> BTreeSet<PathBuf> {
+        let gone = self.files.keys().filter(|path| !new.files.contains_key(*path));
+        let differs =
+            |(path, stamp): &(&PathBuf, &Stamp)| !self.files.get(*path).is_some_and(|old| old.same(stamp));
+        let changed = new.files.iter().filter(differs).map(|(path, _)| path);
+        gone.chain(changed).cloned().collect()
     }
+}
+
+/// What builds, package managers and editors write.
+fn ignored(name: &str) -> bool {
+    name.starts_with('.')
+        || (name.starts_with('#') && name.ends_with('#'))
+        || DevRules::IGNORED_ENDS.iter().any(|end| name.ends_with(end))
+        || DevRules::IGNORED.contains(&name)
 }
 
 #[cfg(test)]
@@ -147,7 +136,7 @@ mod tests {
 
     fn changed(project: &Project, old: &mut Files) -> Vec<String> {
         let new = Files::look(project, old);
-        let changes = old.changes(&new).map(|c| c.paths).unwrap_or_default();
+        let changes = old.changes(&new);
         *old = new;
         changes.iter().map(|path| project.shown(path)).collect()
     }
@@ -157,7 +146,16 @@ mod tests {
         let (_folder, project) = project("");
         let write = |name: &str, text: &str| fs::write(project.folder.join(name), text).unwrap();
         let mut files = Files::look(&project, &Files::default());
-        for product in ["out/a.wasm", "target/x", ".git/x", "node_modules/x/y", "src/a.c~", "src/.a.swp"] {
+        for product in [
+            "out/a.wasm",
+            "target/x",
+            ".git/x",
+            "node_modules/x/y",
+            "src/a.c~",
+            "src/.a.swp",
+            "src/a.log",
+            "src/#a.c#",
+        ] {
             write(product, "new");
         }
         assert!(changed(&project, &mut files).is_empty());
@@ -173,7 +171,7 @@ mod tests {
 
     #[test]
     fn only_what_is_named_is_watched_and_the_projects_own_files() {
-        let (_folder, project) = project("watch = [\"src\", \"target/x\"]\npolicy = \"a.toml\"");
+        let (_folder, project) = project("watch = [\"src\", \"target/x\", \"x.log\"]\npolicy = \"a.toml\"");
         let write = |name: &str| fs::write(project.folder.join(name), name).unwrap();
         let mut files = Files::look(&project, &Files::default());
         for name in ["README.md", "out/b"] {
@@ -183,6 +181,7 @@ mod tests {
         write("a.toml");
         write("src/a.c");
         write("target/x");
-        assert_eq!(changed(&project, &mut files), ["a.toml", "src/a.c", "target/x"]);
+        write("x.log");
+        assert_eq!(changed(&project, &mut files), ["a.toml", "src/a.c", "target/x", "x.log"]);
     }
 }

@@ -36,7 +36,7 @@ impl Folder {
     }
 
     /// Removes what is not the plugin `name`.
-    pub(super) fn keep(&self, name: &str) -> io::Result<()> {
+    fn keep(&self, name: &str) -> io::Result<()> {
         let own = [self.component(name), self.policy(name)];
         for entry in fs::read_dir(&self.0)? {
             let path = entry?.path();
@@ -60,42 +60,73 @@ impl Folder {
         self.0.join(format!("{name}.toml"))
     }
 
-    /// Puts the project's component and policy here.
+    /// Puts the project's component and policy here, and removes what is not they.
     ///
     /// # Errors
     /// `component_missing`, `policy_missing`, or they cannot be copied.
     pub(super) fn put(&self, project: &Project) -> Result<Placed, Failure> {
         let shown = project.shown(&project.component);
-        let component = fs::read(&project.component).map_err(|e| {
+        let component = read(&project.component).map_err(|e| {
             let text = format!(
                 "the build ended well, but {shown} cannot be read: {e}. Correct `component`, or the build"
             );
             Failure::new(Exit::Failed, "component_missing", text)
         })?;
-        let policy = match &project.policy {
-            None => None,
-            Some(path) => Some(fs::read_to_string(path).map_err(|e| {
-                let text = format!(
-                    "the policy {} cannot be read: {e}. Write it, or leave `policy` out",
-                    project.shown(path)
-                );
-                Failure::new(Exit::Failed, "policy_missing", text)
-            })?),
-        };
-        let base = project.policy.as_deref().and_then(Path::parent).unwrap_or(&project.folder);
+        let policy = policy(project)?;
+        // Not before there is something in its place, where the project's plugin has another name now.
+        self.keep(&project.name)?;
         // The policy first: a new component may need it.
-        let path = self.policy(&project.name);
-        let kept = match policy {
-            Some(text) => same(&path, rebased(&text, base).as_bytes())?,
-            None => match fs::remove_file(&path) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => true,
-                removed => removed.map(|()| false)?,
-            },
-        };
+        let kept = self.place_policy(project, policy)?;
         let size = component.len() as u64;
         let same = same(&self.component(&project.name), &component)? && kept;
         Ok(Placed { size, same })
     }
+
+    /// Puts the project's policy alone here, beside the component that lies here; false where there is none.
+    ///
+    /// # Errors
+    /// `policy_missing`, or it cannot be copied.
+    pub(super) fn put_policy(&self, project: &Project) -> Result<bool, Failure> {
+        let policy = policy(project)?;
+        let placed = self.component(&project.name).exists();
+        if placed {
+            self.place_policy(project, policy)?;
+        }
+        Ok(placed)
+    }
+
+    /// True where it lay here already.
+    fn place_policy(&self, project: &Project, policy: Option<String>) -> io::Result<bool> {
+        let base = project.policy.as_deref().and_then(Path::parent).unwrap_or(&project.folder);
+        let path = self.policy(&project.name);
+        match policy {
+            Some(text) => same(&path, rebased(&text, base).as_bytes()),
+            None => match fs::remove_file(&path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
+                removed => removed.map(|()| false),
+            },
+        }
+    }
+}
+
+/// The text of the project's policy, where it has one.
+fn policy(project: &Project) -> Result<Option<String>, Failure> {
+    let Some(path) = &project.policy else { return Ok(None) };
+    let text = read(path).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.utf8_error()))
+    });
+    text.map(Some).map_err(|e| {
+        let text = format!(
+            "the policy {} cannot be read: {e}. Write it, or leave `policy` out",
+            project.shown(path)
+        );
+        Failure::new(Exit::Failed, "policy_missing", text)
+    })
+}
+
+/// A file, and nothing that could be waited for.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// Makes `path` hold `bytes`; true where it did already.

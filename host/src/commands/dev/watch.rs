@@ -14,16 +14,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    files::{Changes, Files},
-    project::Project,
-    say::{Say, Tone},
-};
+use super::{files::Files, project::Project, say::Say};
 use crate::config::DevRules;
 
 /// Watches one project until it is dropped or [`Watch::close`]d.
 pub(super) struct Watch {
-    changes: mpsc::Receiver<Changes>,
+    changes: mpsc::Receiver<()>,
     cancel: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -46,18 +42,17 @@ impl Watch {
                 "more than {} files or folders too deep: name fewer in `watch`; the rest is not watched",
                 DevRules::FILES
             );
-            say.event(Tone::Warn, "watch", &text, "watch", serde_json::json!({"message": text}));
+            say.watch(&text);
         }
         let task = tokio::spawn(watcher.run(tell, cancel.clone()));
         Self { changes, cancel, task }
     }
 
-    /// The next changes. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Changes {
-        match self.changes.recv().await {
-            Some(changes) => changes,
+    /// Returns once files have changed since the last time, and are at rest. Cancel-safe.
+    pub(super) async fn next(&mut self) {
+        if self.changes.recv().await.is_none() {
             // Only its own panic ends the watcher before us.
-            None => std::future::pending().await,
+            std::future::pending().await
         }
     }
 
@@ -79,13 +74,13 @@ struct Watcher {
 }
 
 impl Watcher {
-    async fn run(mut self, tell: mpsc::Sender<Changes>, cancel: CancellationToken) {
+    async fn run(mut self, tell: mpsc::Sender<()>, cancel: CancellationToken) {
         let mut work = std::pin::pin!(async move {
             loop {
                 // Not before what was told last has been taken: more changes join these.
                 let Ok(place) = tell.reserve().await else { return };
-                let changes = self.changes().await;
-                place.send(changes);
+                self.changes().await;
+                place.send(());
             }
         });
         tokio::select! {
@@ -95,7 +90,7 @@ impl Watcher {
     }
 
     /// Waits for changes, and for their rest.
-    async fn changes(&mut self) -> Changes {
+    async fn changes(&mut self) {
         let quiet = self.project.file.debounce.duration();
         loop {
             let told = tokio::time::timeout(DevRules::POLL.duration(), self.wake.notified()).await.is_ok();
@@ -104,7 +99,7 @@ impl Watcher {
             }
             let before = self.files.clone();
             self.look().await;
-            if before.changes(&self.files).is_none() {
+            if before.changes(&self.files).is_empty() {
                 continue;
             }
             if !told {
@@ -112,8 +107,8 @@ impl Watcher {
                 self.rest(quiet).await;
                 self.look().await;
             }
-            if let Some(changes) = before.changes(&self.files) {
-                return changes;
+            if !before.changes(&self.files).is_empty() {
+                return;
             }
         }
     }
