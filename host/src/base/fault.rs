@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub type FaultCode = &'static str;
 
 /// Codes that a task can end with, and a repeat of its idempotency key then reads back.
-const STORED: [FaultCode; 13] = [
+const STORED: [FaultCode; 14] = [
     "cancelled",
     "host_busy",
     "host_failure",
@@ -16,6 +16,7 @@ const STORED: [FaultCode; 13] = [
     "input_timed_out",
     "interrupted",
     "missing_client_capability",
+    "not_resumable",
     "plugin_bad_result",
     "plugin_cancelled_unasked",
     "plugin_error",

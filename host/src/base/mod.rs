@@ -1,6 +1,7 @@
 //! What every room may use: units, names, the clock and the error type. No logic of the host.
 
 mod clock;
+pub mod failpoints;
 mod fault;
 mod ids;
 mod neutral;
@@ -9,6 +10,7 @@ mod units;
 #[cfg(feature = "test-hooks")]
 pub use clock::MovedClock;
 pub use clock::{Clock, SystemClock};
+pub(crate) use failpoints::failpoint;
 pub use fault::{Fault, FaultCode};
 pub use ids::{BootId, Digest, Principal, TaskId};
 pub use neutral::{neutral_line, neutral_text};

@@ -1,10 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::{
-    base::{Digest, Millis, TaskId},
-    store::QuestionKind,
-};
+use crate::{base::TaskId, store::QuestionKind};
 
 fn form(key: &str) -> Question {
     let request = json!({"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema":
@@ -52,30 +49,8 @@ fn ages_have_one_unit() {
 fn only_open_questions_of_a_waiting_task_count() {
     let mut answered = form("b");
     answered.answer = Some(crate::store::Answer::Declined);
-    let mut task = Task {
-        id: TaskId::new(),
-        principal: Principal::local(),
-        tool: "tidy".into(),
-        plugin: "tidy".into(),
-        digest: Digest([0; 32]),
-        status: Status::InputRequired,
-        status_message: None,
-        created_at: UnixMillis(0),
-        updated_at: UnixMillis(0),
-        ttl: Millis(1),
-        poll_interval: Millis(1),
-        holder: None,
-        fence: 0,
-        cancel_requested: None,
-        input_deadline: None,
-        resume_on_timeout: false,
-        active_left: Millis(1),
-        absence: Millis(1),
-        revealed: true,
-        key: None,
-        questions: vec![form("a"), answered],
-        end: None,
-    };
+    let mut task =
+        Task { status: Status::InputRequired, questions: vec![form("a"), answered], ..Task::blank() };
     assert_eq!(open_questions(&task).map(|q| q.key.as_str()).collect::<Vec<_>>(), ["a"]);
     task.cancel_requested = Some(UnixMillis(1));
     assert_eq!(word(&task), "cancelling");

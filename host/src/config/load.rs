@@ -90,7 +90,7 @@ fn overlay_variables(
         if !name.starts_with("LAYBY_") || OTHER_VARIABLES.contains(&name.as_str()) {
             continue;
         }
-        if cfg!(feature = "test-hooks") && name.starts_with("LAYBY_TEST_") {
+        if cfg!(feature = "test-hooks") && (name.starts_with("LAYBY_TEST_") || name == "LAYBY_FAILPOINTS") {
             continue;
         }
         let Some(path) = known.get(&name) else {

@@ -46,6 +46,9 @@ impl TaskRules {
     pub const WALL_JUMP: Millis = Millis(60_000);
     /// How long a task may stay uncommitted after its run has gone: longer than a commit ever waits.
     pub const LEFT_UNCOMMITTED: Millis = Millis(60_000);
+    /// How long a task whose run has gone without an end is left alone before it is resumed: whatever went
+    /// wrong in this host should not go wrong many times a second.
+    pub const LEFT_RETRY: Millis = Millis::from_secs(5);
     /// Longest pause between two tries of a write that ends a task.
     pub const SETTLE_RETRY: Millis = Millis(1000);
     /// How often a waiter looks at a task that another process runs.

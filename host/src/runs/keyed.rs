@@ -57,7 +57,7 @@ impl Runs {
         // The commit must not be torn by a client that leaves: a row without a driver would wait for ever.
         let runs = self.clone();
         let started = tokio::spawn(async move {
-            match runs.tasks.admit(new).await {
+            match runs.tasks.admit(new, Vec::new()).await {
                 Ok(Admission::Fresh(held, _)) => runs.launch(run, request, Some(held), early).await,
                 Ok(Admission::Repeat(task)) => {
                     let tool = run.work.tool().map(AsRef::as_ref);

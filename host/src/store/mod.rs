@@ -2,6 +2,8 @@
 //! Knows nothing above it: it keeps rows, and changes them by functions that callers hand in.
 
 mod boot;
+#[cfg(test)]
+mod cases;
 mod error;
 mod model;
 mod sqlite;
@@ -70,13 +72,24 @@ pub enum Admitted {
 
 /// Rows of tasks and plugins. Every write returns only after its commit is on disk.
 pub trait Store: Send + Sync + 'static {
-    /// Adds a task with its questions. The caller made the id, so there is no conflict.
-    fn insert(&self, task: Task) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Adds a task with its questions and the first pieces of its journal, and sets its `pieces`. The
+    /// caller made the id, so there is no conflict.
+    fn insert(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Adds a task with an idempotency key, unless one with the same principal, tool and key is there
-    /// that lives, or has ended and is within its TTL at the new one's `created_at`.
-    fn admit(&self, task: Task) -> BoxFuture<'_, Result<Admitted, StoreError>>;
-    /// Reads, changes and writes one task in one transaction.
-    fn update(&self, id: TaskId, change: Change) -> BoxFuture<'_, Result<Updated, StoreError>>;
+    /// that lives, or has ended and is within its TTL at the new one's `created_at`. `pieces` are kept
+    /// only where it is fresh.
+    fn admit(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Admitted, StoreError>>;
+    /// Reads, changes and writes one task in one transaction. Where the change is done, `pieces` are
+    /// appended to its journal in the same one, after those that its row counts, and raise that count.
+    fn update(
+        &self,
+        id: TaskId,
+        change: Change,
+        pieces: Vec<Vec<u8>>,
+    ) -> BoxFuture<'_, Result<Updated, StoreError>>;
+    /// All pieces of a task's journal, in order; none for an unknown task. A gap, or another number of
+    /// them than the row's, is [`StoreError::Corrupt`].
+    fn journal(&self, id: TaskId) -> BoxFuture<'_, Result<Vec<Vec<u8>>, StoreError>>;
     /// One indexed read.
     fn get(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Task>, StoreError>>;
     /// The task with this principal, tool and idempotency key; one indexed read.
@@ -93,12 +106,20 @@ pub trait Store: Send + Sync + 'static {
     /// Live tasks leased by `boot` that somebody (perhaps another process) has asked something of:
     /// cancel requested, a round answered before, TTL or input deadline passed at `now`.
     fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// Working tasks that a process may claim at `now`, oldest first: with a journal, not pinned, no
+    /// cancellation requested, within the TTL, their wake-up and backoff passed; and nobody's, or of a
+    /// holder whose lease is over as in [`Store::orphans`].
+    fn resumable(&self, now: UnixMillis, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// Live tasks that are nobody's and have something due at `now`: cancel requested, TTL or input
+    /// deadline passed.
+    fn unattended(&self, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Live (not ended) tasks, counted.
     fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// Registers this process, and makes its lease last `lease_ms` from now by the boot-time clock.
     fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Live tasks whose holder's lease has run out or whose holder is gone (another OS boot).
+    /// Live tasks of a holder whose lease has run out or who is gone (another OS boot). What is nobody's
+    /// is no orphan.
     fn orphans(&self, me: BootId) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// True while the lease of `boot` lives, the time to notice its end included.
     fn leased(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>>;

@@ -129,7 +129,8 @@ pub struct Task {
     pub ttl: Millis,
     /// How often to ask.
     pub poll_interval: Millis,
-    /// Who runs it; none once it has ended.
+    /// Who runs it. None: it has ended, or it lives and is nobody's (parked, or handed back), and
+    /// anybody may end or claim it.
     pub holder: Option<BootId>,
     /// Grows with every change of holder; each of the holder's writes carries it.
     pub fence: u64,
@@ -151,6 +152,68 @@ pub struct Task {
     pub questions: Vec<Question>,
     /// How it ended.
     pub end: Option<End>,
+    /// Pieces of its journal. 0: it has none, and cannot be resumed. The store alone counts them.
+    pub pieces: u32,
+    /// Why it cannot be resumed although it has a journal, for people.
+    pub pinned: Option<String>,
+    /// Parked in a sleep until then.
+    pub wake_at: Option<UnixMillis>,
+    /// Resumes begun that since were neither live nor released in order.
+    pub attempts: u32,
+    /// Not to be resumed before: the backoff after a failure of a host.
+    pub retry_at: Option<UnixMillis>,
+    /// Times resumed so far.
+    pub resumed: u32,
+    /// Time without an instance, summed up.
+    pub parked_ms: Millis,
+    /// Since when it has none now.
+    pub parked_at: Option<UnixMillis>,
+}
+
+impl Task {
+    /// True where another process could go on with it from its journal.
+    pub const fn is_resumable(&self) -> bool {
+        self.pieces > 0 && self.pinned.is_none()
+    }
+}
+
+#[cfg(test)]
+impl Task {
+    /// A working task for tests to vary.
+    pub(crate) fn blank() -> Self {
+        Self {
+            id: TaskId::new(),
+            principal: Principal::local(),
+            tool: "t".into(),
+            plugin: "p".into(),
+            digest: Digest::of(b"c"),
+            status: Status::Working,
+            status_message: None,
+            created_at: UnixMillis(0),
+            updated_at: UnixMillis(0),
+            ttl: Millis(0),
+            poll_interval: Millis(0),
+            holder: None,
+            fence: 1,
+            cancel_requested: None,
+            input_deadline: None,
+            resume_on_timeout: false,
+            active_left: Millis(0),
+            absence: Millis(0),
+            revealed: true,
+            key: None,
+            questions: Vec::new(),
+            end: None,
+            pieces: 0,
+            pinned: None,
+            wake_at: None,
+            attempts: 0,
+            retry_at: None,
+            resumed: 0,
+            parked_ms: Millis(0),
+            parked_at: None,
+        }
+    }
 }
 
 /// A change that the state machine does not allow, as a stable reason.

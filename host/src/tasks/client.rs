@@ -96,10 +96,8 @@ impl Tasks {
 
     /// Hands a committed request to the run; where no lease is live there is none, and the task ends now.
     async fn cancelling(&self, task: &Task) -> Result<(), Fault> {
-        if self.inner.registry.cancel(task.id) {
-            return Ok(());
-        }
         let runs = match task.holder {
+            Some(_) if self.inner.registry.cancel(task.id) => true,
             // The loop that looks after this process's tasks ends one that has no run.
             Some(holder) => holder == self.inner.boot || self.inner.store.leased(holder).await?,
             None => false,

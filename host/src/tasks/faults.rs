@@ -50,6 +50,24 @@ pub(super) fn interrupted() -> End {
     End::Failed(Fault::internal("interrupted", message).to_json())
 }
 
+/// The process that ran the task is gone, and the task has done what cannot be replayed.
+fn not_resumable(why: &str) -> End {
+    let message = format!(
+        "the task was interrupted: the host process that ran it has stopped, and it could not be resumed, because {why}; \
+         call the tool again"
+    );
+    End::Failed(Fault::internal("not_resumable", message).to_json())
+}
+
+/// The end of a task that nobody runs and nobody can go on with.
+pub(super) fn end_of_left(task: &Task) -> End {
+    match &task.pinned {
+        _ if task.cancel_requested.is_some() => End::Cancelled,
+        Some(why) if task.pieces > 0 => not_resumable(why),
+        _ => interrupted(),
+    }
+}
+
 pub(crate) fn answers_invalid(reasons: Vec<(String, String)>) -> Fault {
     let text: Vec<String> = reasons.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     let reasons: serde_json::Map<String, Value> =

@@ -10,7 +10,7 @@ use super::{Event, Inner, faults, registry::Due};
 use crate::{
     base::{Millis, UnixMillis},
     config::TaskRules,
-    store::{Status, StoreError, Task, Updated},
+    store::{End, Status, StoreError, Task, Updated},
 };
 
 /// Starts every loop; each ends with `end`, and `tracker` joins it.
@@ -27,6 +27,7 @@ pub(super) fn start(inner: &Arc<Inner>, end: &CancellationToken, tracker: &TaskT
     tracker.spawn(async move {
         while next(&mut tick, &token).await {
             log("looking after deadlines and requests", me.attend().await);
+            log("looking after tasks that are nobody's", me.attend_to_nobodys().await);
             me.polls.tidy();
         }
     });
@@ -103,23 +104,50 @@ impl Inner {
             if self.registry.has(task.id) {
                 self.attend_to(&task, now).await?;
             } else {
-                self.abandon(&task, Self::end_of_left(&task)).await?;
+                self.leave(&task).await?;
             }
         }
-        for id in self.registry.left() {
+        for (id, fence) in self.registry.left() {
             if let Some(task) = self.store.get(id).await?
-                && !task.status.is_terminal()
+                && task.holder == Some(self.boot)
+                && task.fence == fence
             {
                 tracing::warn!(task = %id, "a run has gone without an end");
-                self.abandon(&task, Self::end_of_left(&task)).await?;
+                self.leave(&task).await?;
             }
-            self.registry.remove(id);
+            self.registry.remove_held(id, fence);
         }
         Ok(())
     }
 
-    fn end_of_left(task: &Task) -> crate::store::End {
-        if task.cancel_requested.is_some() { crate::store::End::Cancelled } else { faults::interrupted() }
+    /// A task of this process without a run: others may go on with it, or it ends.
+    async fn leave(&self, task: &Task) -> Result<(), StoreError> {
+        if task.cancel_requested.is_some() || !task.is_resumable() {
+            return self.abandon(task, faults::end_of_left(task)).await;
+        }
+        let retry_at = Some(self.clock.now() + TaskRules::LEFT_RETRY);
+        let event = Event::HandBack { fence: task.fence, retry_at, ordered: false };
+        self.apply(task.id, event).await.map(|_| ())
+    }
+
+    /// Tasks without a holder, of whichever process looks first.
+    pub(super) async fn attend_to_nobodys(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let due = self.store.unattended(now).await?;
+        let moves = due.iter().map(|task| async move {
+            if task.cancel_requested.is_some() {
+                self.abandon(task, End::Cancelled).await
+            } else if task.expires_at() <= now {
+                self.abandon(task, faults::expired_at_work(task)).await
+            } else if task.resume_on_timeout {
+                let poll_interval = self.rhythm.working(&task.tool);
+                let event = Event::TimeOut { fence: task.fence, poll_interval };
+                self.apply(task.id, event).await.map(|_| ())
+            } else {
+                self.abandon(task, faults::input_timed_out(task)).await
+            }
+        });
+        futures::future::try_join_all(moves).await.map(|_| ())
     }
 
     async fn attend_to(&self, task: &Task, now: UnixMillis) -> Result<(), StoreError> {

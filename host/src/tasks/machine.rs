@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ttl;
 use crate::{
-    base::{BootId, Millis, UnixMillis},
+    base::{BootId, Millis, UnixMillis, failpoints::known},
     config::TaskRules,
     store::{Answer, End, Question, Refused, Status, Task},
 };
@@ -18,7 +18,8 @@ pub enum Event {
     Ask {
         /// The holder's.
         fence: u64,
-        /// Keys as the plugin gave them; rounds are counted here.
+        /// Keys as the plugin gave them; rounds are counted here. One that came with its answer is not
+        /// asked, and one at least must be open.
         questions: Vec<Question>,
         /// How long they wait.
         wait: Millis,
@@ -26,6 +27,8 @@ pub enum Event {
         resume_on_timeout: bool,
         /// True for the host's own questions, whose keys are under `layby/`.
         by_host: bool,
+        /// Active time that is left, where the run says so.
+        active_left: Option<Millis>,
         /// New poll interval.
         poll_interval: Millis,
     },
@@ -61,6 +64,59 @@ pub enum Event {
         /// How.
         end: End,
     },
+    /// The holder has no instance any more, until the answers are there or the time has come.
+    Park {
+        /// The holder's.
+        fence: u64,
+        /// The end of the sleep; none where it waits for answers.
+        wake_at: Option<UnixMillis>,
+        /// Active time that is left.
+        active_left: Millis,
+    },
+    /// A process takes a task that is nobody's or a dead holder's: compare and set.
+    Claim {
+        /// The new holder.
+        me: BootId,
+        /// Holder and fence as they were when it was found.
+        holder: Option<BootId>,
+        /// The same.
+        fence: u64,
+    },
+    /// A resumed run has come to the end of its journal.
+    Live {
+        /// The holder's.
+        fence: u64,
+    },
+    /// The holder gives the task back as it is.
+    HandBack {
+        /// The holder's.
+        fence: u64,
+        /// Not to be resumed before.
+        retry_at: Option<UnixMillis>,
+        /// True where nothing went wrong (the process stops): the attempt does not count.
+        ordered: bool,
+    },
+    /// A dead holder's task becomes nobody's: compare and set.
+    Orphan {
+        /// Holder and fence as they were when it was found to be gone.
+        holder: BootId,
+        /// The same.
+        fence: u64,
+    },
+    /// The run has done what cannot be replayed.
+    Pin {
+        /// The holder's.
+        fence: u64,
+        /// What, for people.
+        why: String,
+    },
+    /// The journal has grown. Nothing changes that a client sees.
+    Commit {
+        /// The holder's.
+        fence: u64,
+        /// Active time that is left.
+        active_left: Millis,
+    },
     /// Somebody ends a task whose holder is gone: compare and set.
     Abandon {
         /// Holder and fence as they were when it was found to be gone.
@@ -70,6 +126,55 @@ pub enum Event {
         /// How.
         end: End,
     },
+}
+
+/// The names of the failpoints before and after a move.
+macro_rules! edge {
+    ($name:literal) => {
+        const { (known(concat!($name, ".before")), known(concat!($name, ".after"))) }
+    };
+}
+
+impl Event {
+    /// The failpoints before it is handed to the store, and after its commit.
+    pub(super) const fn edges(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ask { .. } => edge!("task.ask"),
+            Self::Answers { .. } => edge!("task.answers"),
+            Self::TimeOut { .. } => edge!("task.time-out"),
+            Self::Progress { .. } => edge!("task.progress"),
+            Self::Cancel => edge!("task.cancel"),
+            Self::Reveal => edge!("task.reveal"),
+            Self::Settle { .. } => edge!("task.settle"),
+            Self::Park { .. } => edge!("task.park"),
+            Self::Claim { .. } => edge!("task.claim"),
+            Self::Live { .. } => edge!("task.live"),
+            Self::HandBack { .. } => edge!("task.hand-back"),
+            Self::Orphan { .. } => edge!("task.orphan"),
+            Self::Pin { .. } => edge!("task.pin"),
+            Self::Commit { .. } => edge!("task.commit"),
+            Self::Abandon { .. } => edge!("task.abandon"),
+        }
+    }
+
+    /// True where no client sees a difference, but perhaps of the TTL.
+    pub(super) const fn is_quiet(&self) -> bool {
+        matches!(
+            self,
+            Self::Park { .. }
+                | Self::Claim { .. }
+                | Self::Live { .. }
+                | Self::HandBack { .. }
+                | Self::Orphan { .. }
+                | Self::Pin { .. }
+                | Self::Commit { .. }
+        )
+    }
+
+    /// True where it may make a task that is nobody's fit to go on.
+    pub(super) const fn readies(&self) -> bool {
+        matches!(self, Self::Answers { .. } | Self::TimeOut { .. } | Self::Orphan { .. })
+    }
 }
 
 impl Task {
@@ -84,18 +189,19 @@ impl Task {
         // The wall clock may go back; what clients see does not.
         let now = now.max(self.updated_at);
         match event {
-            Event::Ask { fence, questions, wait, resume_on_timeout, by_host, poll_interval } => {
-                let mut next = self.fenced(fence)?.asked(questions, by_host)?;
+            Event::Ask { fence, questions, wait, resume_on_timeout, by_host, active_left, poll_interval } => {
+                let mut next = self.held(fence)?.asked(questions, by_host)?;
                 next.status = Status::InputRequired;
                 next.input_deadline = Some(now + wait);
                 next.resume_on_timeout = resume_on_timeout;
+                next.active_left = active_left.unwrap_or(next.active_left);
                 next.poll_interval = poll_interval;
                 Ok(next.touched(now).promised(now))
             }
             Event::Answers { answers, poll_interval } => self.answered(answers, poll_interval, now),
             Event::TimeOut { fence, poll_interval } => self.fenced(fence)?.timed_out(poll_interval, now),
             Event::Progress { fence, message } => {
-                let mut next = self.fenced(fence)?;
+                let mut next = self.held(fence)?;
                 let message = Some(bounded(message));
                 if next.status_message == message {
                     return Err(Refused::Unchanged);
@@ -107,14 +213,24 @@ impl Task {
             Event::Cancel => Ok(Self { cancel_requested: Some(now), ..self }.touched(now)),
             Event::Reveal if self.revealed => Err(Refused::Unchanged),
             Event::Reveal => Ok(Self { revealed: true, ..self }.touched(now)),
-            Event::Settle { fence, end } => Ok(self.fenced(fence)?.ended(end, now)),
-            Event::Abandon { holder, fence, end } => {
-                if self.holder == holder {
-                    Ok(self.fenced(fence)?.ended(end, now))
-                } else {
-                    Err(Refused::Fenced)
-                }
+            Event::Settle { fence, end } => Ok(self.held(fence)?.ended(end, now)),
+            Event::Park { fence, wake_at, active_left } => self.held(fence)?.park(wake_at, active_left, now),
+            Event::Claim { me, holder, fence } => self.of(holder)?.fenced(fence)?.claimed(me, now),
+            Event::Live { fence } => match self.held(fence)? {
+                next if next.attempts == 0 => Err(Refused::Unchanged),
+                next => Ok(Self { attempts: 0, ..next }),
+            },
+            Event::HandBack { fence, retry_at, ordered } => {
+                let next = self.held(fence)?.released(now)?;
+                Ok(Self { retry_at, attempts: if ordered { 0 } else { next.attempts }, ..next })
             }
+            Event::Orphan { holder, fence } => self.of(Some(holder))?.fenced(fence)?.released(now),
+            Event::Pin { fence, why } => match self.held(fence)? {
+                next if next.pinned.is_some() => Err(Refused::Unchanged),
+                next => Ok(Self { pinned: Some(bounded(why)), ..next }),
+            },
+            Event::Commit { fence, active_left } => Ok(Self { active_left, ..self.held(fence)? }),
+            Event::Abandon { holder, fence, end } => Ok(self.of(holder)?.fenced(fence)?.ended(end, now)),
         }
     }
 
@@ -152,6 +268,16 @@ impl Task {
         if self.fence == fence { Ok(self) } else { Err(Refused::Fenced) }
     }
 
+    /// A write of the holder's: of a task that is nobody's there is none.
+    fn held(self, fence: u64) -> Result<Self, Refused> {
+        if self.holder.is_some() { self.fenced(fence) } else { Err(Refused::Fenced) }
+    }
+
+    /// The first half of a compare and set.
+    fn of(self, holder: Option<BootId>) -> Result<Self, Refused> {
+        if self.holder == holder { Ok(self) } else { Err(Refused::Fenced) }
+    }
+
     fn touched(mut self, now: UnixMillis) -> Self {
         self.updated_at = self.updated_at.max(now);
         self
@@ -171,8 +297,8 @@ impl Task {
         if self.cancel_requested.is_some() {
             return Err(Refused::NotNow("cancellation was asked for"));
         }
-        if questions.is_empty() {
-            return Err(Refused::NotNow("a round needs a question"));
+        if questions.iter().all(|q| q.answer.is_some()) {
+            return Err(Refused::NotNow("a round needs an open question"));
         }
         let mut used: HashSet<String> = self.questions.iter().map(|q| q.key.clone()).collect();
         let round = self.round().map_or(0, |r| r + 1);
@@ -182,7 +308,6 @@ impl Task {
             }
             question.key = unused(&question.key, &used);
             question.round = round;
-            question.answer = None;
             used.insert(question.key.clone());
             self.questions.push(question);
         }
@@ -241,6 +366,64 @@ impl Task {
         Ok(self.touched(now).promised(now))
     }
 
+    /// Nobody's from now on, to be gone on with from its journal.
+    fn released(mut self, now: UnixMillis) -> Result<Self, Refused> {
+        if !self.is_resumable() {
+            return Err(Refused::NotNow("it cannot be resumed"));
+        }
+        self.holder = None;
+        self.parked_at = Some(now);
+        Ok(self)
+    }
+
+    fn park(
+        self,
+        wake_at: Option<UnixMillis>,
+        active_left: Millis,
+        now: UnixMillis,
+    ) -> Result<Self, Refused> {
+        if self.cancel_requested.is_some() {
+            return Err(Refused::NotNow("cancellation was asked for"));
+        }
+        // Answers that came in the meantime are on their way to the run.
+        if (self.status == Status::InputRequired) != wake_at.is_none() {
+            return Err(Refused::NotNow("there is nothing to wait for"));
+        }
+        let next = Self { wake_at, active_left, attempts: 0, ..self.released(now)? };
+        Ok(next.promised_quietly(now))
+    }
+
+    fn claimed(mut self, me: BootId, now: UnixMillis) -> Result<Self, Refused> {
+        if self.cancel_requested.is_some() {
+            return Err(Refused::NotNow("cancellation was asked for"));
+        }
+        if self.status != Status::Working || !self.is_resumable() {
+            return Err(Refused::NotNow("it cannot be resumed"));
+        }
+        self.holder = Some(me);
+        self.fence += 1;
+        self.attempts = self.attempts.saturating_add(1);
+        self.resumed = self.resumed.saturating_add(1);
+        self.wake_at = None;
+        self.retry_at = None;
+        Ok(self.unparked(now).promised_quietly(now))
+    }
+
+    /// Adds up the time without an instance.
+    fn unparked(mut self, now: UnixMillis) -> Self {
+        if let Some(since) = self.parked_at.take() {
+            self.parked_ms = self.parked_ms + now.since(since);
+        }
+        self
+    }
+
+    /// As [`Task::promised`]; the TTL is all that a client sees of it.
+    fn promised_quietly(self, now: UnixMillis) -> Self {
+        let before = self.ttl;
+        let next = self.promised(now);
+        if next.ttl == before { next } else { next.touched(now) }
+    }
+
     fn ended(mut self, end: End, now: UnixMillis) -> Self {
         (self.status, self.status_message) = match &end {
             End::Completed(_) => (Status::Completed, None),
@@ -253,8 +436,10 @@ impl Task {
         self.end = Some(end);
         self.holder = None;
         self.input_deadline = None;
+        self.wake_at = None;
+        self.retry_at = None;
         self.active_left = Millis(0);
-        self.touched(now).promised(now)
+        self.unparked(now).touched(now).promised(now)
     }
 }
 

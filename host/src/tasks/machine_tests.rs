@@ -9,24 +9,19 @@ use uuid::Uuid;
 
 use super::machine::Event;
 use crate::{
-    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
+    base::{BootId, Millis, TaskId, UnixMillis},
     config::TaskRules,
     store::{Answer, End, Question, QuestionKind, Refused, Status, Task},
 };
 
 const HOLDER: BootId = BootId(Uuid::from_u128(7));
+const OTHER: BootId = BootId(Uuid::from_u128(8));
 const ABSENCE: Millis = Millis(1000);
 const ACTIVE: Millis = Millis(600);
 
 fn born() -> Task {
     Task {
         id: TaskId(Uuid::from_u128(1)),
-        principal: Principal::local(),
-        tool: "t".into(),
-        plugin: "p".into(),
-        digest: Digest::of(b""),
-        status: Status::Working,
-        status_message: None,
         created_at: UnixMillis(10_000),
         updated_at: UnixMillis(10_000),
         ttl: ACTIVE + ABSENCE,
@@ -34,15 +29,14 @@ fn born() -> Task {
         active_left: ACTIVE,
         absence: ABSENCE,
         holder: Some(HOLDER),
-        fence: 1,
-        cancel_requested: None,
-        input_deadline: None,
-        resume_on_timeout: false,
         revealed: false,
-        key: None,
-        questions: Vec::new(),
-        end: None,
+        ..Task::blank()
     }
+}
+
+/// One that can be parked and resumed.
+fn with_journal() -> Task {
+    Task { pieces: 1, ..born() }
 }
 
 fn question(key: &str) -> Question {
@@ -60,9 +54,43 @@ fn key() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "a_2", "a_3", "b", "b_2", "layby/a"]).prop_map(str::to_owned)
 }
 
+/// Stands for the fence that the task has then.
+const RIGHT: u64 = u64::MAX;
+
 /// Mostly the holder's fence.
 fn fence() -> impl Strategy<Value = u64> {
-    prop_oneof![9 => Just(1), 1 => 0_u64..4]
+    prop_oneof![9 => Just(RIGHT), 1 => 0_u64..4]
+}
+
+/// Some holder, to be compared with the task's.
+fn holder() -> impl Strategy<Value = Option<BootId>> {
+    prop::sample::select(vec![None, Some(HOLDER), Some(OTHER)])
+}
+
+/// What concerns the instance and not what clients see.
+fn resuming() -> impl Strategy<Value = Event> {
+    let at = || prop::option::of(9_000_u64..20_000);
+    let me = prop::sample::select(vec![HOLDER, OTHER]);
+    prop_oneof![
+        4 => (fence(), at(), 0..5000_u64).prop_map(|(fence, wake_at, left)| Event::Park {
+            fence,
+            wake_at: wake_at.map(UnixMillis),
+            active_left: Millis(left),
+        }),
+        6 => (me, holder(), fence()).prop_map(|(me, holder, fence)| Event::Claim { me, holder, fence }),
+        1 => fence().prop_map(|fence| Event::Live { fence }),
+        2 => (fence(), at(), any::<bool>()).prop_map(|(fence, retry_at, ordered)| Event::HandBack {
+            fence,
+            retry_at: retry_at.map(UnixMillis),
+            ordered,
+        }),
+        2 => (holder(), fence()).prop_map(|(holder, fence)| Event::Orphan {
+            holder: holder.unwrap_or(OTHER),
+            fence,
+        }),
+        1 => fence().prop_map(|fence| Event::Pin { fence, why: "it wrote".into() }),
+        2 => (fence(), 0..5000_u64).prop_map(|(fence, left)| Event::Commit { fence, active_left: Millis(left) }),
+    ]
 }
 
 fn ending() -> impl Strategy<Value = End> {
@@ -81,14 +109,20 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Err("no".to_owned())),
     ];
     let answers = prop::collection::btree_map(key(), answer, 0..4);
-    let asks = (fence(), vec(key(), 0..4), 1..5000_u64, any::<bool>(), prop::bool::weighted(0.1));
+    let asked = vec((key(), prop::bool::weighted(0.2)), 0..4);
+    let left = prop::option::of(0..5000_u64);
+    let asks = (fence(), asked, 1..5000_u64, any::<bool>(), prop::bool::weighted(0.1), left);
     prop_oneof![
-        6 => asks.prop_map(move |(fence, keys, wait, resume_on_timeout, by_host)| Event::Ask {
+        6 => asks.prop_map(move |(fence, keys, wait, resume_on_timeout, by_host, left)| Event::Ask {
             fence,
-            questions: keys.iter().map(|k| question(k)).collect(),
+            questions: keys.iter().map(|(k, early)| Question {
+                answer: early.then_some(Answer::Declined),
+                ..question(k)
+            }).collect(),
             wait: Millis(wait),
             resume_on_timeout,
             by_host,
+            active_left: left.map(Millis),
             poll_interval,
         }),
         9 => answers.prop_map(move |answers| Event::Answers { answers, poll_interval }),
@@ -97,21 +131,43 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Cancel),
         1 => Just(Event::Reveal),
         1 => (fence(), ending()).prop_map(|(fence, end)| Event::Settle { fence, end }),
-        1 => (fence(), ending(), any::<bool>()).prop_map(|(fence, end, right)| Event::Abandon {
-            holder: right.then_some(HOLDER),
+        1 => (fence(), ending(), holder()).prop_map(|(fence, end, holder)| Event::Abandon {
+            holder,
             fence,
             end,
         }),
+        9 => resuming(),
     ]
 }
 
+/// The event with the fence that was meant.
+fn meant(mut event: Event, task: &Task) -> Event {
+    if let Some(fence) = fence_mut(&mut event)
+        && *fence == RIGHT
+    {
+        *fence = task.fence;
+    }
+    event
+}
+
 fn fence_of(event: &Event) -> Option<u64> {
+    fence_mut(&mut event.clone()).copied()
+}
+
+fn fence_mut(event: &mut Event) -> Option<&mut u64> {
     match event {
         Event::Ask { fence, .. }
         | Event::TimeOut { fence, .. }
         | Event::Progress { fence, .. }
         | Event::Settle { fence, .. }
-        | Event::Abandon { fence, .. } => Some(*fence),
+        | Event::Park { fence, .. }
+        | Event::Claim { fence, .. }
+        | Event::Live { fence }
+        | Event::HandBack { fence, .. }
+        | Event::Orphan { fence, .. }
+        | Event::Pin { fence, .. }
+        | Event::Commit { fence, .. }
+        | Event::Abandon { fence, .. } => Some(fence),
         Event::Answers { .. } | Event::Cancel | Event::Reveal => None,
     }
 }
@@ -124,7 +180,17 @@ fn consistent(t: &Task) {
     assert_eq!(t.status == Status::InputRequired, pending > 0, "waits exactly while a question is open");
     assert_eq!(t.status == Status::InputRequired, t.input_deadline.is_some());
     assert_eq!(t.status.is_terminal(), t.end.is_some());
-    assert_eq!(t.status.is_terminal(), t.holder.is_none());
+    if t.holder.is_none() && !t.status.is_terminal() {
+        assert!(t.is_resumable() && t.parked_at.is_some(), "nobody's and lost: {t:?}");
+    } else {
+        assert_eq!((t.wake_at, t.retry_at, t.parked_at), (None, None, None));
+    }
+    assert!(!t.status.is_terminal() || t.holder.is_none());
+    assert!(t.attempts <= t.resumed);
+    if let Some(wake_at) = t.wake_at {
+        assert_eq!(t.status, Status::Working);
+        assert!(t.expires_at() >= wake_at + t.absence, "a sleep outlives no handle");
+    }
     assert!(t.updated_at >= t.created_at);
     assert!(t.expires_at() >= t.created_at + t.absence);
     if let Some(deadline) = t.input_deadline {
@@ -141,7 +207,11 @@ fn moved(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
     assert!(fence_of(event).is_none_or(|f| f == before.fence), "only the holder moves it");
     assert!(after.ttl >= before.ttl, "what was promised is kept");
     assert!(after.updated_at >= before.updated_at);
-    assert_eq!((after.id, after.created_at, after.fence), (before.id, before.created_at, before.fence));
+    assert_eq!((after.id, after.created_at, after.pieces), (before.id, before.created_at, before.pieces));
+    let claims = u64::from(matches!(event, Event::Claim { .. }));
+    assert_eq!(after.fence, before.fence + claims, "each holder has a fence of its own");
+    assert!(after.parked_ms >= before.parked_ms && after.resumed >= before.resumed);
+    instance(before, event, after, now);
     assert!(after.revealed || !before.revealed);
     assert!(before.cancel_requested.is_none_or(|c| after.cancel_requested == Some(c)));
     for (was, is) in before.questions.iter().zip(&after.questions) {
@@ -155,6 +225,7 @@ fn moved(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
             let new = &after.questions[before.questions.len()..];
             assert!(new.iter().zip(questions).all(|(n, q)| n.key.starts_with(&q.key)));
             assert!(new.iter().all(|q| q.key.starts_with("layby/") == *by_host));
+            assert!(new.iter().zip(questions).all(|(n, q)| n.answer == q.answer), "early answers are kept");
         }
         _ => assert_eq!(after.questions.len(), before.questions.len()),
     }
@@ -163,6 +234,50 @@ fn moved(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
     }
     if after.status.is_terminal() {
         assert!(after.expires_at() >= now + after.absence, "absence counts from the end");
+    }
+}
+
+/// What must be true of who runs it.
+fn instance(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
+    let by_holder = !matches!(
+        event,
+        Event::TimeOut { .. }
+            | Event::Claim { .. }
+            | Event::Orphan { .. }
+            | Event::Abandon { .. }
+            | Event::Answers { .. }
+            | Event::Cancel
+            | Event::Reveal
+    );
+    assert!(!by_holder || before.holder.is_some(), "what is nobody's has no holder who writes");
+    match event {
+        Event::Park { wake_at, .. } => {
+            assert!(before.cancel_requested.is_none(), "nothing parks after a cancel");
+            assert_eq!((after.holder, after.attempts, after.wake_at), (None, 0, *wake_at));
+            assert_eq!(before.status == Status::InputRequired, wake_at.is_none());
+        }
+        Event::Claim { me, holder, .. } => {
+            assert_eq!((before.holder, after.holder), (*holder, Some(*me)));
+            assert!(before.cancel_requested.is_none() && before.status == Status::Working);
+            assert_eq!((after.attempts, after.resumed), (before.attempts + 1, before.resumed + 1));
+            let rested = before.parked_at.map_or(Millis(0), |at| now.max(before.updated_at).since(at));
+            assert_eq!(after.parked_ms, before.parked_ms + rested);
+        }
+        Event::Orphan { holder, .. } => {
+            assert_eq!((before.holder, after.holder), (Some(*holder), None));
+            assert_eq!(after.attempts, before.attempts, "a crash counts");
+        }
+        Event::HandBack { ordered, retry_at, .. } => {
+            assert_eq!((after.holder, after.retry_at), (None, *retry_at));
+            assert_eq!(after.attempts, if *ordered { 0 } else { before.attempts });
+        }
+        _ => assert!(after.holder == before.holder || after.status.is_terminal()),
+    }
+    if matches!(event, Event::Live { .. } | Event::Pin { .. } | Event::Commit { .. }) {
+        assert_eq!(
+            (after.updated_at, after.ttl, after.status),
+            (before.updated_at, before.ttl, before.status)
+        );
     }
 }
 
@@ -185,11 +300,15 @@ fn refused(before: &Task, event: &Event, refusal: &Refused) {
             let open: HashSet<&str> = before.pending().map(|q| q.key.as_str()).collect();
             assert!(!reasons.is_empty() && reasons.iter().all(|(k, _)| open.contains(k.as_str())));
         }
-        Refused::Fenced => assert!(matches!(event, Event::Abandon { .. }) || fence_of(event) != Some(1)),
+        Refused::Fenced => match event {
+            Event::Abandon { .. } | Event::Claim { .. } | Event::Orphan { .. } => {}
+            event => assert!(before.holder.is_none() || fence_of(event) != Some(before.fence)),
+        },
         Refused::Unchanged | Refused::NotNow(_) => assert!(!before.status.is_terminal()),
     }
-    if let (Event::Settle { fence: 1, .. }, false) = (event, before.status.is_terminal()) {
-        panic!("a holder can always end its task: {refusal:?}");
+    if let Event::Settle { fence, .. } = event {
+        let holds = before.holder.is_some() && *fence == before.fence;
+        assert!(!holds, "a holder can always end its task: {refusal:?}");
     }
 }
 
@@ -197,12 +316,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_task_stays_consistent(steps in vec((event(), -500_i64..2000), 1..25)) {
-        let mut task = born();
+    fn a_task_stays_consistent(steps in vec((event(), -500_i64..2000), 1..25), journal in any::<bool>()) {
+        let mut task = if journal { with_journal() } else { born() };
         let mut now = task.created_at;
         for (event, tick) in steps {
             // The wall clock may go back.
             now = UnixMillis(now.0.saturating_add_signed(tick));
+            let event = meant(event, &task);
             match task.clone().apply(event.clone(), now) {
                 Ok(next) => {
                     moved(&task, &event, &next, now);
@@ -223,6 +343,7 @@ fn keys_that_were_used_get_the_next_free_number() {
         wait: Millis(10),
         resume_on_timeout: true,
         by_host: false,
+        active_left: None,
         poll_interval: Millis(500),
     };
     let now = UnixMillis(10_000);
@@ -246,6 +367,7 @@ fn the_ttl_follows_its_formula() {
         wait: Millis(5000),
         resume_on_timeout: false,
         by_host: false,
+        active_left: None,
         poll_interval: Millis(500),
     };
     let asked = born().apply(ask, at(10_100)).unwrap();
@@ -257,4 +379,58 @@ fn the_ttl_follows_its_formula() {
         |end_at| answered.clone().apply(Event::Settle { fence: 1, end: End::Cancelled }, at(end_at)).unwrap();
     assert_eq!(settle(15_100).ttl, answered.ttl, "never less than was promised");
     assert_eq!(settle(17_000).ttl, Millis(7000) + ABSENCE, "absence counts from the end");
+}
+
+#[test]
+fn a_sleep_is_part_of_the_ttl_and_active_time_begins_again_after_it() {
+    let at = UnixMillis;
+    let park = Event::Park { fence: 1, wake_at: Some(at(50_000)), active_left: Millis(300) };
+    let parked = with_journal().apply(park.clone(), at(10_100)).unwrap();
+    assert_eq!((parked.holder, parked.parked_at), (None, Some(at(10_100))));
+    assert_eq!(parked.ttl, Millis(40_000) + ABSENCE);
+    let claim = Event::Claim { me: OTHER, holder: None, fence: 1 };
+    let claimed = parked.apply(claim.clone(), at(50_000)).unwrap();
+    assert_eq!(
+        (claimed.fence, claimed.parked_ms, claimed.ttl),
+        (2, Millis(39_900), Millis(40_300) + ABSENCE)
+    );
+    // A crash on the way to the live point, and another.
+    let crash = |task: Task, fence, now| {
+        let orphan = task.apply(Event::Orphan { holder: OTHER, fence }, at(now)).unwrap();
+        orphan.apply(Event::Claim { me: OTHER, holder: None, fence }, at(now)).unwrap()
+    };
+    let twice = crash(crash(claimed, 2, 51_000), 3, 52_000);
+    assert_eq!((twice.attempts, twice.resumed, twice.fence), (3, 3, 4));
+    let live = twice.apply(Event::Live { fence: 4 }, at(52_000)).unwrap();
+    assert_eq!((live.attempts, live.resumed), (0, 3));
+    // Without a journal, after a pin or after a cancel nothing parks.
+    assert!(matches!(born().apply(park.clone(), at(10_100)), Err(Refused::NotNow(_))));
+    let pinned = with_journal().apply(Event::Pin { fence: 1, why: "it wrote".into() }, at(10_100)).unwrap();
+    assert!(matches!(pinned.apply(park.clone(), at(10_100)), Err(Refused::NotNow(_))));
+    let cancelled = with_journal().apply(Event::Cancel, at(10_100)).unwrap();
+    assert!(matches!(cancelled.apply(park, at(10_100)), Err(Refused::NotNow(_))));
+}
+
+#[test]
+fn early_answers_are_kept_and_not_asked_for() {
+    let ask = |early: &[bool]| Event::Ask {
+        fence: 1,
+        questions: early
+            .iter()
+            .map(|early| Question { answer: early.then_some(Answer::Declined), ..question("a") })
+            .collect(),
+        wait: Millis(10),
+        resume_on_timeout: false,
+        by_host: false,
+        active_left: Some(Millis(5)),
+        poll_interval: Millis(500),
+    };
+    let now = UnixMillis(10_000);
+    assert!(matches!(born().apply(ask(&[true, true]), now), Err(Refused::NotNow(_))));
+    let asked = born().apply(ask(&[true, false]), now).unwrap();
+    assert_eq!(asked.pending().map(|q| q.key.as_str()).collect::<Vec<_>>(), ["a_2"]);
+    assert_eq!(asked.active_left, Millis(5));
+    let answers = BTreeMap::from([("a_2".to_owned(), Ok(Answer::Dismissed))]);
+    let answered = asked.apply(Event::Answers { answers, poll_interval: Millis(500) }, now).unwrap();
+    assert_eq!(answered.round_answers(), Some(vec![Answer::Declined, Answer::Dismissed]));
 }

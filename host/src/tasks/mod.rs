@@ -9,6 +9,9 @@ mod machine;
 #[cfg(test)]
 mod machine_tests;
 mod registry;
+mod resume;
+#[cfg(test)]
+mod resume_tests;
 mod rhythm;
 mod run;
 #[cfg(test)]
@@ -20,7 +23,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
@@ -34,10 +37,10 @@ pub(crate) use self::{
     client::checked as check_answers, faults::answers_invalid, machine::unused as unused_key,
 };
 use crate::{
-    base::{BootId, Clock, Digest, Fault, Millis, Principal, TaskId},
+    base::{BootId, Clock, Digest, Fault, Millis, Principal, TaskId, failpoints},
     config::{CallPolicy, Config, StoreConfig, TaskRules},
     store::{
-        Answer, End, IdempotencyKey, Lease, Question, Store, StoreError, Task, Updated, boottime_ms,
+        Answer, End, IdempotencyKey, Lease, Question, Status, Store, StoreError, Task, Updated, boottime_ms,
         os_boot_id,
     },
 };
@@ -133,6 +136,8 @@ struct Inner {
     space: FreeSpace,
     polls: Polls,
     changes: broadcast::Sender<TaskId>,
+    /// Something that is nobody's has become fit to go on.
+    resume: Notify,
 }
 
 impl Tasks {
@@ -159,6 +164,7 @@ impl Tasks {
             space: FreeSpace::new(config.serve.data.clone(), config.host.min_free_space),
             polls: Polls::default(),
             changes: broadcast::channel(TaskRules::CHANGES).0,
+            resume: Notify::new(),
         });
         inner.beat().await?;
         inner.end_orphans().await?;
@@ -172,6 +178,13 @@ impl Tasks {
     /// Every committed change of a task in this process.
     pub fn changes(&self) -> broadcast::Receiver<TaskId> {
         self.inner.changes.subscribe()
+    }
+
+    /// Told whenever this process commits what makes a task that is nobody's fit to go on (its answers are
+    /// complete, its questions ran out, its holder is dead): look at [`Tasks::resumable`] then. Only a
+    /// hint: other processes commit such things too.
+    pub fn resume_hint(&self) -> &Notify {
+        &self.inner.resume
     }
 
     /// Ends the loops and hands the lease back; live tasks must have been stopped before.
@@ -195,11 +208,25 @@ impl Drop for Tasks {
 impl Inner {
     /// Applies `event` to a task, and tells of the change.
     async fn apply(&self, id: TaskId, event: Event) -> Result<Updated, StoreError> {
+        self.append(id, event, Vec::new()).await
+    }
+
+    /// The same, with pieces for its journal.
+    async fn append(&self, id: TaskId, event: Event, pieces: Vec<Vec<u8>>) -> Result<Updated, StoreError> {
         let now = self.clock.now();
+        let (before, after) = event.edges();
+        let (quiet, readies) = (event.is_quiet(), event.readies());
         let change = move |task: Task| task.apply(event.clone(), now);
-        let updated = self.store.update(id, Box::new(change)).await?;
+        failpoints::pass(before).await;
+        let updated = self.store.update(id, Box::new(change), pieces).await?;
         if let Updated::Done(task) = &updated {
-            self.changed(task);
+            failpoints::pass(after).await;
+            if readies && task.holder.is_none() && task.status == Status::Working {
+                self.resume.notify_one();
+            }
+            if !quiet {
+                self.changed(task);
+            }
         }
         Ok(updated)
     }
@@ -237,20 +264,25 @@ impl Inner {
         self.apply(task.id, event).await.map(|_| ())
     }
 
-    /// Ends what dead processes left behind.
+    /// Tasks of dead processes: those with a journal become nobody's, for whoever goes on with them; the
+    /// others end.
     async fn end_orphans(&self) -> Result<(), StoreError> {
         loop {
             let orphans = self.store.orphans(self.boot).await?;
             if orphans.is_empty() {
                 return Ok(());
             }
-            tracing::info!(tasks = orphans.len(), "ending tasks whose process is gone");
-            let ends = orphans.iter().map(|task| {
-                let end =
-                    if task.cancel_requested.is_some() { End::Cancelled } else { faults::interrupted() };
-                self.abandon(task, end)
+            tracing::info!(tasks = orphans.len(), "taking over tasks whose process is gone");
+            let moves = orphans.iter().map(|task| async move {
+                match task.holder {
+                    Some(holder) if task.is_resumable() && task.cancel_requested.is_none() => {
+                        let event = Event::Orphan { holder, fence: task.fence };
+                        self.apply(task.id, event).await.map(|_| ())
+                    }
+                    _ => self.abandon(task, faults::end_of_left(task)).await,
+                }
             });
-            futures::future::try_join_all(ends).await?;
+            futures::future::try_join_all(moves).await?;
         }
     }
 }

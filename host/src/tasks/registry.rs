@@ -77,6 +77,23 @@ impl Registry {
 
     /// Makes room for signals before the row is committed: an answer may follow at once.
     pub(super) fn add(&self, task: &Task) -> Held {
+        let (held, entry) = Self::entry(task);
+        self.entries().insert(task.id, entry);
+        held
+    }
+
+    /// The same for a task that is about to be claimed; none where a run of this process has it already.
+    pub(super) fn add_free(&self, task: &Task) -> Option<Held> {
+        let mut entries = self.entries();
+        if entries.get(&task.id).is_some_and(|e| !e.signals.is_closed()) {
+            return None;
+        }
+        let (held, entry) = Self::entry(task);
+        entries.insert(task.id, entry);
+        Some(held)
+    }
+
+    fn entry(task: &Task) -> (Held, Entry) {
         let (signals, receiver) = mpsc::channel(Self::SIGNALS);
         let entry = Entry {
             open: Open::of(task),
@@ -85,14 +102,14 @@ impl Registry {
             committed: false,
             status: task.status,
             since: Instant::now(),
-            answered: None,
+            // A round that is over by now the run reads from the row.
+            answered: task.round().filter(|_| task.status == Status::Working),
             cancelled: false,
             stopped: false,
             progress: None,
             progress_due: Instant::now(),
         };
-        self.entries().insert(task.id, entry);
-        Held { id: task.id, fence: task.fence, signals: receiver }
+        (Held { id: task.id, fence: task.fence, signals: receiver }, entry)
     }
 
     pub(super) fn committed(&self, id: TaskId) {
@@ -103,6 +120,14 @@ impl Registry {
 
     pub(super) fn remove(&self, id: TaskId) {
         self.entries().remove(&id);
+    }
+
+    /// The same for the holder with this fence alone: the task may have been claimed again since.
+    pub(super) fn remove_held(&self, id: TaskId, fence: u64) {
+        let mut entries = self.entries();
+        if entries.get(&id).is_some_and(|e| e.fence == fence) {
+            entries.remove(&id);
+        }
     }
 
     /// Takes note of a committed row; the time that it had worked, where it does so no more.
@@ -189,12 +214,13 @@ impl Registry {
         self.entries().get(&id).is_some_and(|e| !e.signals.is_closed())
     }
 
-    /// Tasks whose run has gone without an end, after a while in which a commit that was still
-    /// queued then has come through.
-    pub(super) fn left(&self) -> Vec<TaskId> {
+    /// Tasks whose run has gone without an end, with its fence, after a while in which a commit that was
+    /// still queued then has come through.
+    pub(super) fn left(&self) -> Vec<(TaskId, u64)> {
         let settled = |e: &Entry| e.committed || e.since.elapsed() > TaskRules::LEFT_UNCOMMITTED.duration();
         let entries = self.entries();
-        entries.iter().filter(|(_, e)| e.signals.is_closed() && settled(e)).map(|(id, _)| *id).collect()
+        let left = entries.iter().filter(|(_, e)| e.signals.is_closed() && settled(e));
+        left.map(|(id, e)| (*id, e.fence)).collect()
     }
 
     fn dirty(&self) -> MutexGuard<'_, HashSet<TaskId>> {
@@ -211,11 +237,9 @@ impl Registry {
         }
     }
 
-    /// Drops progress that nobody needs any more.
-    pub(super) fn drop_progress(&self, id: TaskId) {
-        if let Some(entry) = self.entries().get_mut(&id) {
-            entry.progress = None;
-        }
+    /// Takes progress that is not written yet, so that it is not written later.
+    pub(super) fn take_progress(&self, id: TaskId) -> Option<String> {
+        self.entries().get_mut(&id)?.progress.take()
     }
 
     /// Progress that may be written now; the next of a task only after `interval` of its tool.

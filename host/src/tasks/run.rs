@@ -4,24 +4,27 @@ use std::time::Duration;
 
 use super::{Admission, Event, Held, Inner, NewTask, Tasks, faults, ttl};
 use crate::{
-    base::{Digest, Fault, Millis, Principal, TaskId},
+    base::{Digest, Fault, Millis, Principal, TaskId, failpoint},
     config::{CallPolicy, OnInputTimeout, TaskRules},
     store::{Admitted, End, IdempotencyKey, Question, Status, StoreError, Task, Updated},
 };
 
 impl Tasks {
-    /// Commits a new, revealed task (P1: when this returns, a poll from anywhere resolves).
+    /// Commits a new, revealed task, with the first pieces of its journal where it has one (P1: when this
+    /// returns, a poll from anywhere resolves).
     /// Cancel-safe only inside a spawned task: see `ARCHITECTURE.md`.
     ///
     /// # Errors
     /// `too_many_tasks`, `low_disk_space`, `store_…`; `task_not_now` for questions with bad keys.
-    pub async fn create(&self, new: NewTask) -> Result<(Held, Task), Fault> {
+    pub async fn create(&self, new: NewTask, pieces: Vec<Vec<u8>>) -> Result<(Held, Task), Fault> {
         let inner = &self.inner;
-        let task = inner.build(new, true)?;
+        let task = inner.build(new, true, &pieces)?;
         inner.admit_one()?;
         let held = inner.registry.add(&task);
-        match inner.store.insert(task.clone()).await {
+        failpoint!("task.promote.before");
+        match inner.store.insert(task.clone(), pieces).await {
             Ok(()) => {
+                failpoint!("task.promote.after");
                 inner.registry.committed(task.id);
                 let _ = inner.changes.send(task.id);
                 Ok((held, task))
@@ -37,7 +40,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `idempotency_key_reused` (other arguments), and those of [`Tasks::create`].
-    pub async fn admit(&self, new: NewTask) -> Result<Admission, Fault> {
+    pub async fn admit(&self, new: NewTask, pieces: Vec<Vec<u8>>) -> Result<Admission, Fault> {
         let inner = &self.inner;
         let Some(key) = new.key.clone() else {
             return Err(Fault::internal(
@@ -45,7 +48,7 @@ impl Tasks {
                 "a run without an idempotency key cannot be admitted by it",
             ));
         };
-        let task = inner.build(new, false)?;
+        let task = inner.build(new, false, &pieces)?;
         if let Err(full) = inner.admit_one() {
             // A full host takes no new run, but a repeat is none.
             return match inner.store.by_key(task.principal, task.tool, key.key).await? {
@@ -54,8 +57,10 @@ impl Tasks {
             };
         }
         let held = inner.registry.add(&task);
-        match inner.store.admit(task.clone()).await {
+        failpoint!("task.admit.before");
+        match inner.store.admit(task.clone(), pieces).await {
             Ok(Admitted::Fresh) => {
+                failpoint!("task.admit.after");
                 inner.registry.committed(task.id);
                 let _ = inner.changes.send(task.id);
                 Ok(Admission::Fresh(held, Box::new(task)))
@@ -102,20 +107,25 @@ impl Tasks {
         }
     }
 
-    /// Puts questions: the task becomes `input_required` (keys made unique over its life).
+    /// Puts questions: the task becomes `input_required` (keys made unique over its life). One that has its
+    /// answer already is kept with it, and not asked. `pieces` are appended to the journal in the same
+    /// commit; `active_left` is the active time that is left, where the run counts it.
     ///
     /// # Errors
     /// `task_fenced` or `task_ended` where the run no longer owns it, `task_cancelling` where
     /// cancellation was asked for (the run must stop), `task_not_now` for a reserved key or a second
     /// round at once, `store_…`.
-    pub async fn ask(&self, held: &Held, questions: Vec<Question>, call: &CallPolicy) -> Result<Task, Fault> {
+    pub async fn ask(
+        &self,
+        held: &Held,
+        questions: Vec<Question>,
+        call: &CallPolicy,
+        active_left: Option<Millis>,
+        pieces: Vec<Vec<u8>>,
+    ) -> Result<Task, Fault> {
         let tool = self.inner.registry.tool(held.id).unwrap_or_default();
-        let event = self.inner.asked(held.fence, questions, call, &tool);
-        match self.inner.apply(held.id, event).await? {
-            Updated::Done(task) => Ok(task),
-            Updated::Refused(refused, task) => Err(faults::refused(&refused, &task)),
-            Updated::Unknown => Err(faults::unknown()),
-        }
+        let event = self.inner.asked(held.fence, questions, call, active_left, &tool);
+        done(self.inner.append(held.id, event, pieces).await?)
     }
 
     /// Says how far the run has come; written at most once per poll interval (the last one wins).
@@ -130,7 +140,7 @@ impl Tasks {
     /// `task_fenced`, `store_…`.
     pub async fn settle(&self, held: &Held, end: End) -> Result<Task, Fault> {
         let inner = &self.inner;
-        inner.registry.drop_progress(held.id);
+        inner.registry.take_progress(held.id);
         let mut pause = Duration::from_millis(20);
         let updated = loop {
             let event = Event::Settle { fence: held.fence, end: end.clone() };
@@ -152,6 +162,15 @@ impl Tasks {
             Updated::Refused(refused, task) => Err(faults::refused(&refused, &task)),
             Updated::Unknown => Err(faults::unknown()),
         }
+    }
+}
+
+/// The row after a move that had to be made.
+pub(super) fn done(updated: Updated) -> Result<Task, Fault> {
+    match updated {
+        Updated::Done(task) => Ok(task),
+        Updated::Refused(refused, task) => Err(faults::refused(&refused, &task)),
+        Updated::Unknown => Err(faults::unknown()),
     }
 }
 
@@ -182,19 +201,27 @@ impl Inner {
         self.live.ended();
     }
 
-    fn asked(&self, fence: u64, questions: Vec<Question>, call: &CallPolicy, tool: &str) -> Event {
+    fn asked(
+        &self,
+        fence: u64,
+        questions: Vec<Question>,
+        call: &CallPolicy,
+        active_left: Option<Millis>,
+        tool: &str,
+    ) -> Event {
         Event::Ask {
             fence,
             questions,
             wait: call.input_deadline,
             resume_on_timeout: call.on_input_timeout == OnInputTimeout::Resume,
             by_host: false,
+            active_left,
             poll_interval: self.rhythm.waiting(tool),
         }
     }
 
     /// The first state of a task, by the same machine as every later one.
-    fn build(&self, new: NewTask, revealed: bool) -> Result<Task, Fault> {
+    fn build(&self, new: NewTask, revealed: bool, pieces: &[Vec<u8>]) -> Result<Task, Fault> {
         let now = self.clock.now();
         let mut task = Task {
             id: new.id,
@@ -219,13 +246,21 @@ impl Inner {
             key: new.key,
             questions: Vec::new(),
             end: None,
+            pieces: u32::try_from(pieces.len()).unwrap_or(u32::MAX),
+            pinned: None,
+            wake_at: None,
+            attempts: 0,
+            retry_at: None,
+            resumed: 0,
+            parked_ms: Millis(0),
+            parked_at: None,
         };
         task.ttl = ttl::raised(&task, now);
         task.poll_interval = self.rhythm.working(&task.tool);
         if new.questions.is_empty() {
             return Ok(task);
         }
-        let event = self.asked(task.fence, new.questions, &new.call, &task.tool);
+        let event = self.asked(task.fence, new.questions, &new.call, None, &task.tool);
         task.clone().apply(event, now).map_err(|refused| faults::refused(&refused, &task))
     }
 }

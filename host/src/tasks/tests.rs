@@ -15,7 +15,7 @@ use crate::{
 
 /// The wall clock, moved by hand on top of the real one.
 #[derive(Default)]
-struct Moved(AtomicU64);
+pub(super) struct Moved(AtomicU64);
 
 impl Clock for Moved {
     fn now(&self) -> UnixMillis {
@@ -24,16 +24,16 @@ impl Clock for Moved {
 }
 
 impl Moved {
-    fn advance(&self, span: Millis) {
+    pub(super) fn advance(&self, span: Millis) {
         self.0.fetch_add(span.0, Ordering::Relaxed);
     }
 }
 
 /// One host process, as far as tasks go.
-struct Host {
-    tasks: Arc<Tasks>,
-    store: Arc<dyn Store>,
-    clock: Arc<Moved>,
+pub(super) struct Host {
+    pub(super) tasks: Arc<Tasks>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<Moved>,
 }
 
 fn config() -> Config {
@@ -43,7 +43,7 @@ fn config() -> Config {
     config
 }
 
-async fn start_with(dir: &TempDir, config: &Config, clock: Arc<Moved>) -> Host {
+pub(super) async fn start_with(dir: &TempDir, config: &Config, clock: Arc<Moved>) -> Host {
     let mut config = config.clone();
     config.serve.data = dir.path().into();
     let store = SqliteStore::open(dir.path(), &config.store).await.unwrap();
@@ -51,11 +51,11 @@ async fn start_with(dir: &TempDir, config: &Config, clock: Arc<Moved>) -> Host {
     Host { tasks, store, clock }
 }
 
-async fn start(dir: &TempDir) -> Host {
+pub(super) async fn start(dir: &TempDir) -> Host {
     start_with(dir, &config(), Arc::default()).await
 }
 
-fn new() -> NewTask {
+pub(super) fn new() -> NewTask {
     NewTask {
         id: TaskId::new(),
         principal: me(),
@@ -75,7 +75,7 @@ fn keyed(key: &str, arguments: &str) -> NewTask {
     NewTask { key: Some(key), ..new() }
 }
 
-fn form(key: &str) -> Question {
+pub(super) fn form(key: &str) -> Question {
     let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
     Question {
         key: key.into(),
@@ -86,32 +86,32 @@ fn form(key: &str) -> Question {
     }
 }
 
-fn me() -> Principal {
+pub(super) fn me() -> Principal {
     Principal::local()
 }
 
-fn accept(ok: bool) -> Value {
+pub(super) fn accept(ok: bool) -> Value {
     json!({"action": "accept", "content": {"ok": ok}})
 }
 
-fn accepted(ok: bool) -> Answer {
+pub(super) fn accepted(ok: bool) -> Answer {
     Answer::Accepted(json!({"ok": ok}))
 }
 
-fn answers(list: &[(&str, Value)]) -> BTreeMap<String, Value> {
+pub(super) fn answers(list: &[(&str, Value)]) -> BTreeMap<String, Value> {
     list.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect()
 }
 
-fn result(text: &str) -> End {
+pub(super) fn result(text: &str) -> End {
     End::Completed(json!({"content": [{"type": "text", "text": text}]}))
 }
 
-async fn signal(held: &mut Held) -> Signal {
+pub(super) async fn signal(held: &mut Held) -> Signal {
     tokio::time::timeout(Duration::from_secs(20), held.signal()).await.expect("a signal")
 }
 
 /// Polls for what should come to be.
-async fn until<F: Future<Output = bool>>(mut there: impl FnMut() -> F) {
+pub(super) async fn until<F: Future<Output = bool>>(mut there: impl FnMut() -> F) {
     let wait = async {
         while !there().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -120,7 +120,7 @@ async fn until<F: Future<Output = bool>>(mut there: impl FnMut() -> F) {
     tokio::time::timeout(Duration::from_secs(20), wait).await.expect("it did not come to be");
 }
 
-fn code_of(end: &Option<End>) -> &str {
+pub(super) fn code_of(end: &Option<End>) -> &str {
     match end {
         Some(End::Failed(error)) => error["data"]["code"].as_str().unwrap_or_default(),
         _ => "",
@@ -131,7 +131,7 @@ fn code_of(end: &Option<End>) -> &str {
 async fn a_task_from_birth_to_end() {
     let dir = TempDir::new().unwrap();
     let (host, other) = (start(&dir).await, start(&dir).await);
-    let (held, born) = host.tasks.create(new()).await.unwrap();
+    let (held, born) = host.tasks.create(new(), Vec::new()).await.unwrap();
     let id = born.id.to_string();
     assert_eq!(born.ttl, Millis(600_000 + 24 * 3_600_000), "active time and absence");
     // Resolves at once, from any process, for its owner and the operator alone.
@@ -153,7 +153,10 @@ async fn a_task_from_birth_to_end() {
     assert_eq!((again.status, again.end), (Status::Completed, Some(result("a"))));
     host.tasks.cancel(&me(), &id).await.unwrap();
     host.tasks.update(&me(), &id, answers(&[("a", accept(true))])).await.unwrap();
-    assert_eq!(host.tasks.ask(&held, vec![form("a")], &new().call).await.unwrap_err().code, "task_ended");
+    assert_eq!(
+        host.tasks.ask(&held, vec![form("a")], &new().call, None, Vec::new()).await.unwrap_err().code,
+        "task_ended"
+    );
     assert_eq!(other.tasks.get(&me(), &id).await.unwrap().status, Status::Completed);
 }
 
@@ -163,7 +166,7 @@ async fn answers_are_atomic_partial_and_in_order() {
     let host = start(&dir).await;
     let mut asking = new();
     asking.questions = vec![form("b"), form("a")];
-    let (mut held, born) = host.tasks.create(asking).await.unwrap();
+    let (mut held, born) = host.tasks.create(asking, Vec::new()).await.unwrap();
     let id = born.id.to_string();
     assert_eq!(born.status, Status::InputRequired);
     let get = || async { host.tasks.get(&me(), &id).await.unwrap() };
@@ -184,10 +187,15 @@ async fn answers_are_atomic_partial_and_in_order() {
     assert_eq!(get().await.status, Status::Working);
     assert_eq!(signal(&mut held).await, Signal::Answers(vec![Answer::Declined, accepted(false)]));
 
-    let asked = host.tasks.ask(&held, vec![form("a"), form("a"), form("c")], &new().call).await.unwrap();
+    let asked = host
+        .tasks
+        .ask(&held, vec![form("a"), form("a"), form("c")], &new().call, None, Vec::new())
+        .await
+        .unwrap();
     let keys: Vec<&str> = asked.pending().map(|q| q.key.as_str()).collect();
     assert_eq!(keys, ["a_2", "a_3", "c"]);
-    let reserved = host.tasks.ask(&held, vec![form("layby/x")], &new().call).await.unwrap_err();
+    let reserved =
+        host.tasks.ask(&held, vec![form("layby/x")], &new().call, None, Vec::new()).await.unwrap_err();
     assert_eq!(reserved.code, "task_not_now");
     host.tasks
         .update(&me(), &id, asked.pending().map(|q| (q.key.clone(), accept(true))).collect())
@@ -201,11 +209,11 @@ async fn another_process_answers_and_cancels() {
     let dir = TempDir::new().unwrap();
     let (host, other) = (start(&dir).await, start(&dir).await);
     let asking = NewTask { questions: vec![form("a")], ..new() };
-    let (mut held, born) = host.tasks.create(asking).await.unwrap();
+    let (mut held, born) = host.tasks.create(asking, Vec::new()).await.unwrap();
     let id = born.id.to_string();
     other.tasks.update(&me(), &id, answers(&[("a", accept(true))])).await.unwrap();
     assert_eq!(signal(&mut held).await, Signal::Answers(vec![accepted(true)]));
-    host.tasks.ask(&held, vec![form("a")], &new().call).await.unwrap();
+    host.tasks.ask(&held, vec![form("a")], &new().call, None, Vec::new()).await.unwrap();
     other.tasks.cancel(&me(), &id).await.unwrap();
     // Committed when acknowledged; the run ends it.
     assert!(host.store.get(born.id).await.unwrap().unwrap().cancel_requested.is_some());
@@ -213,7 +221,7 @@ async fn another_process_answers_and_cancels() {
     other.tasks.cancel(&me(), &id).await.unwrap();
     let wait = tokio::time::timeout(Duration::from_millis(1500), held.signal()).await;
     assert!(wait.is_err(), "signalled once: {wait:?}");
-    let ask = host.tasks.ask(&held, vec![form("b")], &new().call).await.unwrap_err();
+    let ask = host.tasks.ask(&held, vec![form("b")], &new().call, None, Vec::new()).await.unwrap_err();
     assert!(["task_cancelling", "task_not_now"].contains(&ask.code));
     let settled = host.tasks.settle(&held, End::Cancelled).await.unwrap();
     assert_eq!(settled.status, Status::Cancelled);
@@ -224,7 +232,7 @@ async fn another_process_answers_and_cancels() {
 async fn work_at_its_ttl_is_stopped_and_the_handle_says_so() {
     let dir = TempDir::new().unwrap();
     let host = start(&dir).await;
-    let (mut held, born) = host.tasks.create(new()).await.unwrap();
+    let (mut held, born) = host.tasks.create(new(), Vec::new()).await.unwrap();
     let id = born.id.to_string();
     host.clock.advance(born.ttl);
     let Signal::Stop(end) = signal(&mut held).await else { panic!("not stopped") };
@@ -251,10 +259,10 @@ async fn questions_run_out() {
     let host = start(&dir).await;
     let mut resuming = new();
     resuming.call.on_input_timeout = OnInputTimeout::Resume;
-    let (mut resumed, _) = host.tasks.create(resuming.clone()).await.unwrap();
-    let asked = host.tasks.ask(&resumed, vec![form("a")], &resuming.call).await.unwrap();
+    let (mut resumed, _) = host.tasks.create(resuming.clone(), Vec::new()).await.unwrap();
+    let asked = host.tasks.ask(&resumed, vec![form("a")], &resuming.call, None, Vec::new()).await.unwrap();
     let (mut failed, born) =
-        host.tasks.create(NewTask { questions: vec![form("a")], ..new() }).await.unwrap();
+        host.tasks.create(NewTask { questions: vec![form("a")], ..new() }, Vec::new()).await.unwrap();
     host.clock.advance(new().call.input_deadline + Millis(1));
     let late = host.tasks.update(&me(), &born.id.to_string(), answers(&[("a", accept(true))])).await;
     assert_eq!(late.unwrap_err().code, "input_timed_out");
@@ -271,7 +279,7 @@ async fn questions_run_out() {
 async fn progress_is_throttled_and_never_comes_after_the_end() {
     let dir = TempDir::new().unwrap();
     let host = start(&dir).await;
-    let (held, born) = host.tasks.create(new()).await.unwrap();
+    let (held, born) = host.tasks.create(new(), Vec::new()).await.unwrap();
     let mut changes = host.tasks.changes();
     let message = || async { host.store.get(born.id).await.unwrap().unwrap().status_message };
     (0..100).for_each(|n| host.tasks.progress(&held, format!("{n}")));
@@ -296,7 +304,7 @@ async fn a_key_has_one_run_and_one_outcome() {
     let (host, other) = (start(&dir).await, start(&dir).await);
     let calls = (0..100).map(|n| {
         let tasks = if n % 2 == 0 { &host.tasks } else { &other.tasks };
-        tasks.admit(keyed("k", "x"))
+        tasks.admit(keyed("k", "x"), Vec::new())
     });
     let mut fresh = Vec::new();
     let mut twins = Vec::new();
@@ -309,26 +317,32 @@ async fn a_key_has_one_run_and_one_outcome() {
     assert_eq!((fresh.len(), twins.len()), (1, 99));
     let (held, task) = fresh.pop().unwrap();
     assert!(twins.iter().all(|id| *id == task.id));
-    assert_eq!(other.tasks.admit(keyed("k", "y")).await.unwrap_err().code, "idempotency_key_reused");
+    assert_eq!(
+        other.tasks.admit(keyed("k", "y"), Vec::new()).await.unwrap_err().code,
+        "idempotency_key_reused"
+    );
     assert!(!task.revealed);
     assert!(other.tasks.reveal(task.id).await.unwrap().revealed);
     // Both processes can end it in this test: only the holder's fence does.
     let tasks = [&host.tasks, &other.tasks];
     let _ = futures::future::join_all(tasks.map(|t| t.settle(&held, result("once")))).await;
-    let Admission::Repeat(ended) = other.tasks.admit(keyed("k", "x")).await.unwrap() else { panic!("fresh") };
+    let Admission::Repeat(ended) = other.tasks.admit(keyed("k", "x"), Vec::new()).await.unwrap() else {
+        panic!("fresh")
+    };
     assert_eq!(ended.end, Some(result("once")));
     // The outcome answers until the TTL; then the key is free.
     other.clock.advance(ended.ttl + Millis(1000));
-    assert!(matches!(other.tasks.admit(keyed("k", "y")).await.unwrap(), Admission::Fresh(..)));
+    assert!(matches!(other.tasks.admit(keyed("k", "y"), Vec::new()).await.unwrap(), Admission::Fresh(..)));
 }
 
 #[tokio::test]
 async fn only_tasks_of_the_dead_are_ended() {
     let dir = TempDir::new().unwrap();
     let (dead, alive) = (start(&dir).await, start(&dir).await);
-    let (_held, lost) = dead.tasks.create(NewTask { questions: vec![form("a")], ..new() }).await.unwrap();
-    let (_also, cancelled) = dead.tasks.create(new()).await.unwrap();
-    let (_alive, kept) = alive.tasks.create(new()).await.unwrap();
+    let (_held, lost) =
+        dead.tasks.create(NewTask { questions: vec![form("a")], ..new() }, Vec::new()).await.unwrap();
+    let (_also, cancelled) = dead.tasks.create(new(), Vec::new()).await.unwrap();
+    let (_alive, kept) = alive.tasks.create(new(), Vec::new()).await.unwrap();
     // As kill -9 does: no more heartbeats, and nothing handed back.
     dead.tasks.end.cancel();
     alive.tasks.cancel(&me(), &cancelled.id.to_string()).await.unwrap();
@@ -348,7 +362,7 @@ async fn only_tasks_of_the_dead_are_ended() {
 async fn where_nobody_runs_it_a_cancel_ends_it_at_once() {
     let dir = TempDir::new().unwrap();
     let (dead, alive) = (start(&dir).await, start(&dir).await);
-    let (_held, lost) = dead.tasks.create(new()).await.unwrap();
+    let (_held, lost) = dead.tasks.create(new(), Vec::new()).await.unwrap();
     dead.tasks.end.cancel();
     dead.tasks.loops.wait().await;
     dead.store.release(dead.tasks.inner.boot).await.unwrap();
@@ -361,7 +375,7 @@ async fn where_nobody_runs_it_a_cancel_ends_it_at_once() {
 async fn a_run_that_goes_without_an_end_is_ended() {
     let dir = TempDir::new().unwrap();
     let host = start(&dir).await;
-    let (held, born) = host.tasks.create(new()).await.unwrap();
+    let (held, born) = host.tasks.create(new(), Vec::new()).await.unwrap();
     drop(held);
     let ended = host.tasks.wait_ended(&me(), born.id, Millis(20_000)).await.unwrap();
     assert_eq!((ended.status, code_of(&ended.end)), (Status::Failed, "interrupted"));
@@ -373,8 +387,8 @@ async fn bounds_are_named() {
     let mut config = config();
     config.host.live_tasks = 1;
     let host = start_with(&dir, &config, Arc::default()).await;
-    let (held, born) = host.tasks.create(new()).await.unwrap();
-    let refused = host.tasks.create(new()).await.unwrap_err();
+    let (held, born) = host.tasks.create(new(), Vec::new()).await.unwrap();
+    let refused = host.tasks.create(new(), Vec::new()).await.unwrap_err();
     assert_eq!((refused.code, &refused.data["limit"]), ("too_many_tasks", &json!(1)));
     let id = born.id.to_string();
     let mut polls = 0;
@@ -391,22 +405,25 @@ async fn bounds_are_named() {
     assert!((1..=1001).contains(&wait), "{wait}");
     assert!(host.tasks.get(&Principal::operator(), &id).await.is_ok(), "others may poll");
     host.tasks.settle(&held, result("x")).await.unwrap();
-    assert!(matches!(host.tasks.admit(keyed("k", "x")).await.unwrap(), Admission::Fresh(..)));
+    assert!(matches!(host.tasks.admit(keyed("k", "x"), Vec::new()).await.unwrap(), Admission::Fresh(..)));
     // A repeat starts nothing, and so is no further task.
-    assert!(matches!(host.tasks.admit(keyed("k", "x")).await.unwrap(), Admission::Repeat(_)));
-    assert_eq!(host.tasks.admit(keyed("k", "y")).await.unwrap_err().code, "idempotency_key_reused");
-    assert_eq!(host.tasks.admit(keyed("l", "x")).await.unwrap_err().code, "too_many_tasks");
+    assert!(matches!(host.tasks.admit(keyed("k", "x"), Vec::new()).await.unwrap(), Admission::Repeat(_)));
+    assert_eq!(
+        host.tasks.admit(keyed("k", "y"), Vec::new()).await.unwrap_err().code,
+        "idempotency_key_reused"
+    );
+    assert_eq!(host.tasks.admit(keyed("l", "x"), Vec::new()).await.unwrap_err().code, "too_many_tasks");
 
     config.host.min_free_space = crate::base::ByteSize(u64::MAX);
     let host = start_with(&dir, &config, Arc::default()).await;
-    assert_eq!(host.tasks.create(new()).await.unwrap_err().code, "low_disk_space");
+    assert_eq!(host.tasks.create(new(), Vec::new()).await.unwrap_err().code, "low_disk_space");
 }
 
 #[tokio::test]
 async fn a_process_that_lost_its_lease_stops_its_runs() {
     let dir = TempDir::new().unwrap();
     let host = start(&dir).await;
-    let (mut held, _) = host.tasks.create(new()).await.unwrap();
+    let (mut held, _) = host.tasks.create(new(), Vec::new()).await.unwrap();
     host.tasks.inner.lease_until.store(0, Ordering::Release);
     let Signal::Stop(end) = signal(&mut held).await else { panic!("not stopped") };
     assert_eq!(code_of(&Some(end)), "interrupted");

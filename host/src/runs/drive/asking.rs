@@ -122,10 +122,12 @@ impl Driver {
     ) -> Result<(), (oneshot::Sender<Answers>, Fault)> {
         let rows = self.rows(&slots);
         let put = match &self.held {
-            Some(held) => match self.runs.tasks.ask(held, rows, self.run.work.policy()).await {
-                Ok(_) => self.reveal().await,
-                Err(fault) => Err(fault),
-            },
+            Some(held) => {
+                match self.runs.tasks.ask(held, rows, self.run.work.policy(), None, Vec::new()).await {
+                    Ok(_) => self.reveal().await,
+                    Err(fault) => Err(fault),
+                }
+            }
             None => self.promote(rows).await,
         };
         match put {
@@ -157,7 +159,7 @@ impl Driver {
         if let Some(held) = &self.held {
             // Then the row has the deadline, and whoever looks after tasks tells when it has passed.
             until = None;
-            if let Err(fault) = self.runs.tasks.ask(held, self.rows(&slots), call).await {
+            if let Err(fault) = self.runs.tasks.ask(held, self.rows(&slots), call, None, Vec::new()).await {
                 return Err((reply, fault));
             }
         }

@@ -54,7 +54,7 @@ impl Driver {
     pub(super) async fn promote(&mut self, questions: Vec<store::Question>) -> Result<(), Fault> {
         let active = self.active_since.map_or(Duration::ZERO, |since| since.elapsed());
         let new = new_task(&self.run, questions, Millis::from(self.active_left.saturating_sub(active)));
-        let (held, task) = self.runs.tasks.create(new).await?;
+        let (held, task) = self.runs.tasks.create(new, Vec::new()).await?;
         self.run.became(held.id);
         self.run.log_task();
         self.held = Some(held);

@@ -58,11 +58,12 @@ impl Known {
         self.tasks.get(id)
     }
 
-    /// Takes note of what was committed. An ended task is not kept: nothing changes it but a sweep.
-    pub(super) fn committed(&mut self, batch: Batch) {
+    /// Takes note of what was committed. An ended task is not kept: nothing changes it but a sweep; nor is
+    /// one that is nobody's: it may wait for a long time.
+    pub(super) fn committed(&mut self, batch: Batch<'_>) {
         for (id, slot) in batch.slots {
             match slot.changed {
-                Some(task) if task.end.is_none() => {
+                Some(task) if task.holder.is_some() => {
                     self.make_room();
                     self.tasks.insert(id, task);
                 }
@@ -91,15 +92,17 @@ fn key_of(task: &Task) -> Option<Key> {
 
 /// The tasks of one transaction.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct Batch<'a> {
     slots: ById<Slot>,
     keys: HashMap<Key, TaskId>,
     /// In the order they came, so that lists show them so.
     new: Vec<TaskId>,
     bury: Vec<TaskId>,
+    /// New pieces of journals, with their numbers.
+    pieces: Vec<(TaskId, u32, &'a [u8])>,
 }
 
-impl Batch {
+impl<'a> Batch<'a> {
     /// Reads the rows that `work` changes, but for those that are `known` as they are now, and those
     /// that stand in the way of its keys.
     pub(super) async fn load(
@@ -111,13 +114,13 @@ impl Batch {
         let (mut ids, mut keys) = (Rows::default(), Rows::default());
         for work in work {
             match work {
-                Work::Update(id, _) => match known.get(id) {
+                Work::Update(id, ..) => match known.get(id) {
                     Some(task) => batch.read(task.clone()),
                     None => {
                         ids.bytes(*id.0.as_bytes());
                     }
                 },
-                Work::Admit(task) => {
+                Work::Admit(task, _) => {
                     let Some((principal, tool, key)) = key_of(task) else {
                         return Err(StoreError::Other(
                             "a task without a key cannot be admitted by it".into(),
@@ -142,18 +145,19 @@ impl Batch {
         self.slots.entry(task.id).or_insert(Slot { stored: Some(task), changed: None });
     }
 
-    pub(super) fn insert(&mut self, task: &Task) -> Result<(), StoreError> {
+    pub(super) fn insert(&mut self, task: &Task, pieces: &'a [Vec<u8>]) -> Result<(), StoreError> {
         match self.slots.entry(task.id) {
             Entry::Occupied(_) => Err(StoreError::Other("a task with this id is there already".into())),
             Entry::Vacant(free) => {
-                free.insert(Slot { stored: None, changed: Some(task.clone()) });
+                let pieces = append(&mut self.pieces, task.id, 0, pieces)?;
+                free.insert(Slot { stored: None, changed: Some(Task { pieces, ..task.clone() }) });
                 self.new.push(task.id);
                 Ok(())
             }
         }
     }
 
-    pub(super) fn admit(&mut self, task: &Task) -> Result<Admitted, StoreError> {
+    pub(super) fn admit(&mut self, task: &Task, pieces: &'a [Vec<u8>]) -> Result<Admitted, StoreError> {
         let key = key_of(task).ok_or(StoreError::Closed)?;
         if let Some(there) = self.keys.get(&key).and_then(|id| self.slots.get(id)).and_then(Slot::now) {
             if there.end.is_none() || there.created_at + there.ttl > task.created_at {
@@ -162,7 +166,7 @@ impl Batch {
             // Its TTL is over: it frees its key.
             self.bury.push(there.id);
         }
-        self.insert(task)?;
+        self.insert(task, pieces)?;
         self.keys.insert(key, task.id);
         Ok(Admitted::Fresh)
     }
@@ -171,11 +175,13 @@ impl Batch {
         &mut self,
         id: TaskId,
         change: impl FnOnce(Task) -> Result<Result<Task, Refused>, StoreError>,
+        pieces: &'a [Vec<u8>],
     ) -> Result<Updated, StoreError> {
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(Updated::Unknown) };
         let Some(now) = slot.now().cloned() else { return Ok(Updated::Unknown) };
         Ok(match change(now.clone())? {
-            Ok(changed) => {
+            Ok(mut changed) => {
+                changed.pieces = append(&mut self.pieces, id, now.pieces, pieces)?;
                 slot.changed = Some(changed.clone());
                 Updated::Done(changed)
             }
@@ -185,7 +191,7 @@ impl Batch {
 
     /// Writes what has changed; false where nothing has.
     pub(super) async fn write(&self, c: &mut SqliteConnection) -> Result<bool, StoreError> {
-        let Self { slots, new, bury, .. } = self;
+        let Self { slots, new, bury, pieces, .. } = self;
         let mut wrote = bury_tasks(c, bury).await?;
         let mut inserts = Statement::new(&sql::INSERT_TASKS);
         let mut updates = Statement::new(&sql::UPDATE_TASKS);
@@ -224,8 +230,29 @@ impl Batch {
             answers.send_if_full(c).await?;
         }
         wrote |= questions.send(c).await? | answers.send(c).await?;
+        let mut journals = Statement::new(&sql::INSERT_PIECES);
+        for (id, n, bytes) in pieces {
+            journals.rows.bytes(*id.0.as_bytes()).int(u64::from(*n)).bytes(*bytes);
+            journals.send_if_full(c).await?;
+        }
+        wrote |= journals.send(c).await?;
         Ok(wrote)
     }
+}
+
+/// Numbers `pieces` from `first` on; returns how many the journal has then.
+fn append<'a>(
+    all: &mut Vec<(TaskId, u32, &'a [u8])>,
+    id: TaskId,
+    first: u32,
+    pieces: &'a [Vec<u8>],
+) -> Result<u32, StoreError> {
+    let mut n = first;
+    for piece in pieces {
+        all.push((id, n, piece));
+        n = n.checked_add(1).ok_or_else(|| StoreError::Other("a journal has too many pieces".into()))?;
+    }
+    Ok(n)
 }
 
 /// Rows on their way to one statement.

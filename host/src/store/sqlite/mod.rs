@@ -162,13 +162,13 @@ fn tasks(rows: &[SqliteRow]) -> Result<Vec<Task>, StoreError> {
 }
 
 impl Store for SqliteStore {
-    fn insert(&self, task: Task) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::Insert(Box::new(task))).boxed()
+    fn insert(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.written(Work::Insert(Box::new(task), pieces)).boxed()
     }
 
-    fn admit(&self, task: Task) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+    fn admit(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Admitted, StoreError>> {
         async {
-            match self.write(Work::Admit(Box::new(task))).await? {
+            match self.write(Work::Admit(Box::new(task), pieces)).await? {
                 Done::Admitted(a) => Ok(a),
                 other => Err(unexpected(&other)),
             }
@@ -176,12 +176,25 @@ impl Store for SqliteStore {
         .boxed()
     }
 
-    fn update(&self, id: TaskId, change: Change) -> BoxFuture<'_, Result<Updated, StoreError>> {
+    fn update(
+        &self,
+        id: TaskId,
+        change: Change,
+        pieces: Vec<Vec<u8>>,
+    ) -> BoxFuture<'_, Result<Updated, StoreError>> {
         async move {
-            match self.write(Work::Update(id, change)).await? {
+            match self.write(Work::Update(id, change, pieces)).await? {
                 Done::Updated(u) => Ok(*u),
                 other => Err(unexpected(&other)),
             }
+        }
+        .boxed()
+    }
+
+    fn journal(&self, id: TaskId) -> BoxFuture<'_, Result<Vec<Vec<u8>>, StoreError>> {
+        async move {
+            let query = sqlx::query(sql::JOURNAL).bind(&id.0.as_bytes()[..]);
+            rows::journal(&query.fetch_all(&self.readers).await?)
         }
         .boxed()
     }
@@ -227,6 +240,26 @@ impl Store for SqliteStore {
     fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
             let query = sqlx::query(sql::ATTENTION).bind(&boot.0.as_bytes()[..]).bind(rows::signed(now.0));
+            tasks(&query.fetch_all(&self.readers).await?)
+        }
+        .boxed()
+    }
+
+    fn resumable(&self, now: UnixMillis, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+        async move {
+            let query = sqlx::query(sql::RESUMABLE)
+                .bind(rows::signed(now.0))
+                .bind(&self.os_boot.as_bytes()[..])
+                .bind(self.over_before())
+                .bind(limit);
+            tasks(&query.fetch_all(&self.readers).await?)
+        }
+        .boxed()
+    }
+
+    fn unattended(&self, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+        async move {
+            let query = sqlx::query(sql::UNATTENDED).bind(rows::signed(now.0));
             tasks(&query.fetch_all(&self.readers).await?)
         }
         .boxed()

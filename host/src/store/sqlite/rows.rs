@@ -168,7 +168,24 @@ fn push_changing(rows: &mut Rows, t: &Task) {
         .int(t.questions.len() as u64)
         .int(expires.0)
         .int(due.0)
-        .maybe_bytes(t.end.as_ref().map(json_bytes));
+        .maybe_bytes(t.end.as_ref().map(json_bytes))
+        .int(u64::from(t.pieces))
+        .maybe_bytes(t.pinned.as_ref().map(|p| p.as_bytes()))
+        .maybe_int(t.wake_at.map(|w| w.0))
+        .int(u64::from(t.attempts))
+        .maybe_int(t.retry_at.map(|r| r.0))
+        .int(u64::from(t.resumed))
+        .int(t.parked_ms.0)
+        .maybe_int(t.parked_at.map(|p| p.0))
+        .maybe_int(ready_at(t).map(|r| r.0));
+}
+
+/// The column that [`super::sql::RESUMABLE`] looks for. 0 where it waits for no time: a wall clock that
+/// has gone back must not hold it up.
+fn ready_at(t: &Task) -> Option<UnixMillis> {
+    let may =
+        t.end.is_none() && t.status == Status::Working && t.is_resumable() && t.cancel_requested.is_none();
+    may.then(|| t.wake_at.max(t.retry_at).unwrap_or_default())
 }
 
 /// A new question's row: the columns of `INSERT_QUESTIONS`.
@@ -227,6 +244,32 @@ fn unsigned(n: i64, what: &str) -> Result<u64, StoreError> {
     u64::try_from(n).map_err(|_| damaged(what))
 }
 
+fn small(n: u64) -> Result<u32, StoreError> {
+    u32::try_from(n).map_err(|_| damaged("count"))
+}
+
+/// The rows of `JOURNAL`: no gap, and as many as the task counts.
+pub(super) fn journal(rows: &[SqliteRow]) -> Result<Vec<Vec<u8>>, StoreError> {
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    let count: i64 = first.try_get(0)?;
+    let mut pieces = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Some(n) = row.try_get::<Option<i64>, _>(1)? else { continue };
+        if usize::try_from(n) != Ok(pieces.len()) {
+            return Err(StoreError::Corrupt(format!("piece {} of a journal is missing", pieces.len())));
+        }
+        pieces.push(row.try_get(2)?);
+    }
+    if usize::try_from(count) == Ok(pieces.len()) {
+        Ok(pieces)
+    } else {
+        Err(StoreError::Corrupt(format!(
+            "a journal has {} pieces where its task counts {count}",
+            pieces.len()
+        )))
+    }
+}
+
 /// The single column of a digest.
 pub(super) fn digest_row(row: &SqliteRow) -> Result<Digest, StoreError> {
     digest(row.try_get::<&[u8], _>(0)?)
@@ -267,6 +310,14 @@ pub(super) fn task(row: &SqliteRow) -> Result<Task, StoreError> {
         revealed: int(20)? != 0,
         end: row.try_get::<Option<&[u8]>, _>(21)?.map(|o| parse::<End>(o, "outcome")).transpose()?,
         questions: questions(row.try_get::<Option<&str>, _>(22)?.unwrap_or_default())?,
+        pieces: small(int(23)?)?,
+        pinned: row.try_get::<Option<Vec<u8>>, _>(24)?.map(|p| text(p, "reason")).transpose()?,
+        wake_at: maybe_int(25)?.map(UnixMillis),
+        attempts: small(int(26)?)?,
+        retry_at: maybe_int(27)?.map(UnixMillis),
+        resumed: small(int(28)?)?,
+        parked_ms: Millis(int(29)?),
+        parked_at: maybe_int(30)?.map(UnixMillis),
     })
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Bulk {
 }
 
 impl Bulk {
-    /// 1, 2, 4, … 64 rows: 64 of the widest are 1,600 of the 32,766 values that SQLite binds.
+    /// 1, 2, 4, … 64 rows: 64 of the widest are 2,176 of the 32,766 values that SQLite binds.
     pub(super) const SIZES: usize = 7;
 
     const fn new(head: &'static str, width: usize, tail: &'static str) -> Self {
@@ -39,7 +39,9 @@ macro_rules! select_tasks {
             "t.revealed, t.outcome, ",
             "CASE t.questions WHEN 0 THEN NULL ELSE (SELECT group_concat(q.position || ' ' || q.round || ' ' ",
             "|| q.kind || ' ' || hex(q.key) || ' ' || hex(q.request) || ' ' || coalesce(hex(q.answer), ''), ",
-            "char(10)) FROM questions q WHERE q.task = t.id) END FROM tasks t ",
+            "char(10)) FROM questions q WHERE q.task = t.id) END, ",
+            "t.pieces, t.pinned, t.wake_at, t.attempts, t.retry_at, t.resumed, t.parked_ms, t.parked_at ",
+            "FROM tasks t ",
             $tail
         )
     };
@@ -60,20 +62,66 @@ pub(super) const LIST: &str =
 /// `?1` the process, `?2` now. One index for each reason, so that waiting tasks cost nothing.
 pub(super) const ATTENTION: &str = select_tasks!(
     "WHERE t.n IN (
-        SELECT n FROM tasks WHERE holder = ?1 AND outcome IS NULL AND cancel_requested IS NOT NULL
-        UNION SELECT n FROM tasks INDEXED BY tasks_due WHERE due_at <= ?2 AND outcome IS NULL AND holder = ?1
-        UNION SELECT n FROM tasks WHERE holder = ?1 AND outcome IS NULL AND status = 'working' AND questions > 0)
+        SELECT n FROM tasks INDEXED BY tasks_cancelling
+            WHERE holder = ?1 AND outcome IS NULL AND cancel_requested IS NOT NULL
+        UNION SELECT n FROM tasks INDEXED BY tasks_due
+            WHERE holder = ?1 AND outcome IS NULL AND due_at <= ?2
+        UNION SELECT n FROM tasks INDEXED BY tasks_answered
+            WHERE holder = ?1 AND outcome IS NULL AND status = 'working' AND questions > 0)
      LIMIT 1000"
 );
-/// `?1` this process, `?2` this boot of the system, `?3` the latest boot-time at which a lease is over.
-/// Goes over the index of holders, so that the many tasks of this process cost no look at their rows.
-pub(super) const ORPHANS: &str = select_tasks!(
-    "INDEXED BY tasks_live WHERE t.outcome IS NULL AND t.holder IS NOT ?1 AND NOT EXISTS (SELECT 1 FROM processes p
-        WHERE p.boot = t.holder AND p.os_boot = ?2 AND p.until_boottime > ?3) LIMIT 1000"
+/// Processes that hold live tasks and whose lease is over: `?2` this boot of the system, `?3` the latest
+/// boot-time at which a lease is over. Jumps from holder to holder, so that the many tasks of one cost
+/// one step.
+macro_rules! with_dead {
+    ($rest:expr) => {
+        concat!(
+            "WITH RECURSIVE holders (boot) AS (
+                SELECT min(holder) FROM tasks INDEXED BY tasks_due WHERE outcome IS NULL AND holder IS NOT NULL
+                UNION ALL SELECT (SELECT min(holder) FROM tasks INDEXED BY tasks_due
+                    WHERE outcome IS NULL AND holder > holders.boot)
+                FROM holders WHERE boot IS NOT NULL),
+             dead (boot) AS (SELECT boot FROM holders h WHERE boot IS NOT NULL AND NOT EXISTS (
+                SELECT 1 FROM processes p
+                WHERE p.boot = h.boot AND p.os_boot = ?2 AND p.until_boottime > ?3)) ",
+            $rest
+        )
+    };
+}
+/// `?1` this process.
+pub(super) const ORPHANS: &str = with_dead!(select_tasks!(
+    "INDEXED BY tasks_due WHERE t.outcome IS NULL AND t.holder IN (SELECT boot FROM dead WHERE boot <> ?1)
+     LIMIT 1000"
+));
+/// `?1` now, `?4` how many. Those that wait for nothing, those whose time has come, those of the dead.
+pub(super) const RESUMABLE: &str = with_dead!(select_tasks!(
+    "WHERE t.n IN (
+        SELECT * FROM (SELECT n FROM tasks INDEXED BY tasks_ready
+            WHERE outcome IS NULL AND holder IS NULL AND ready_at = 0 AND expires_at > ?1 ORDER BY n LIMIT ?4)
+        UNION ALL SELECT * FROM (SELECT n FROM tasks INDEXED BY tasks_ready
+            WHERE outcome IS NULL AND holder IS NULL AND ready_at > 0 AND ready_at <= ?1 AND expires_at > ?1
+            ORDER BY ready_at LIMIT ?4)
+        UNION ALL SELECT * FROM (SELECT n FROM tasks INDEXED BY tasks_due
+            WHERE outcome IS NULL AND holder IN dead AND ready_at <= ?1 AND expires_at > ?1
+            ORDER BY n LIMIT ?4))
+     ORDER BY t.n LIMIT ?4"
+));
+/// `?1` now.
+pub(super) const UNATTENDED: &str = select_tasks!(
+    "WHERE t.n IN (
+        SELECT n FROM tasks INDEXED BY tasks_cancelling
+            WHERE holder IS NULL AND outcome IS NULL AND cancel_requested IS NOT NULL
+        UNION SELECT n FROM tasks INDEXED BY tasks_due
+            WHERE holder IS NULL AND outcome IS NULL AND due_at <= ?1)
+     LIMIT 1000"
 );
+/// The pieces that its row counts beside each there is.
+pub(super) const JOURNAL: &str =
+    "SELECT t.pieces, j.n, j.bytes FROM tasks t LEFT JOIN journals j ON j.task = t.id
+ WHERE t.id = ?1 ORDER BY j.n";
 pub(super) const LEASED: &str =
     "SELECT count(*) FROM processes WHERE boot = ?1 AND os_boot = ?2 AND until_boottime > ?3";
-pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks WHERE outcome IS NULL";
+pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_live WHERE outcome IS NULL";
 pub(super) const TOMBSTONE: &str =
     "SELECT id, principal, status, reason, expired_at FROM tombstones WHERE id = ?1";
 
@@ -81,8 +129,9 @@ pub(super) static INSERT_TASKS: Bulk = Bulk::new(
     "INSERT INTO tasks (id, principal, tool, plugin, digest, created_at,
     idem_key, idem_arguments, status, status_message, updated_at, ttl, poll_interval, active_left, absence,
     holder, fence, cancel_requested, input_deadline, resume_on_timeout, revealed, questions, expires_at,
-    due_at, outcome) VALUES ",
-    25,
+    due_at, outcome, pieces, pinned, wake_at, attempts, retry_at, resumed, parked_ms, parked_at, ready_at)
+ VALUES ",
+    34,
     "",
 );
 
@@ -94,9 +143,11 @@ pub(super) static UPDATE_TASKS: Bulk = Bulk::new(
     poll_interval = r.column7, active_left = r.column8, absence = r.column9, holder = r.column10,
     fence = r.column11, cancel_requested = r.column12, input_deadline = r.column13,
     resume_on_timeout = r.column14, revealed = r.column15, questions = r.column16, expires_at = r.column17,
-    due_at = r.column18, outcome = r.column19
+    due_at = r.column18, outcome = r.column19, pieces = r.column20, pinned = r.column21,
+    wake_at = r.column22, attempts = r.column23, retry_at = r.column24, resumed = r.column25,
+    parked_ms = r.column26, parked_at = r.column27, ready_at = r.column28
  FROM (VALUES ",
-    19,
+    28,
     ") r
  WHERE tasks.id = r.column1 AND tasks.fence = r.column2
     AND (tasks.outcome IS NULL OR tasks.outcome = r.column19)",
@@ -104,6 +155,9 @@ pub(super) static UPDATE_TASKS: Bulk = Bulk::new(
 
 pub(super) static INSERT_QUESTIONS: Bulk =
     Bulk::new("INSERT INTO questions (task, position, round, kind, key, request, answer) VALUES ", 7, "");
+
+/// Never replaced: a piece that is there already fails the batch.
+pub(super) static INSERT_PIECES: Bulk = Bulk::new("INSERT INTO journals (task, n, bytes) VALUES ", 3, "");
 
 /// An answer is written once.
 pub(super) static ANSWER_QUESTIONS: Bulk = Bulk::new(
@@ -155,7 +209,8 @@ pub(super) const PUT_PLUGIN: &str = "INSERT OR REPLACE INTO plugins
 pub(super) const DROP_PLUGIN: &str = "DELETE FROM plugins WHERE name = ?1";
 pub(super) const DIGESTS: &str =
     "SELECT digest FROM plugins WHERE digest IS NOT NULL UNION SELECT granted FROM plugins
- WHERE granted IS NOT NULL UNION SELECT digest FROM tasks WHERE outcome IS NULL";
+ WHERE granted IS NOT NULL UNION SELECT digest FROM tasks INDEXED BY tasks_live
+ WHERE outcome IS NULL";
 
 /// The first one stays: others may have used it by then.
 pub(super) const KEEP_SECRET: &str = "INSERT OR IGNORE INTO secrets (name, secret) VALUES (?1, ?2)";

@@ -15,15 +15,15 @@ use super::{
     sql,
 };
 use crate::{
-    base::{BootId, Clock as _, SystemClock, TaskId, UnixMillis},
+    base::{BootId, Clock as _, SystemClock, TaskId, UnixMillis, failpoint},
     store::{Admitted, Change, Lease, PluginRow, StoreError, Task, Updated},
 };
 
 /// One thing to write.
 pub(super) enum Work {
-    Insert(Box<Task>),
-    Admit(Box<Task>),
-    Update(TaskId, Change),
+    Insert(Box<Task>, Vec<Vec<u8>>),
+    Admit(Box<Task>, Vec<Vec<u8>>),
+    Update(TaskId, Change, Vec<Vec<u8>>),
     Heartbeat(Lease),
     Release(BootId),
     Sweep {
@@ -124,6 +124,10 @@ impl Writer {
 
     /// One transaction. On an error nothing of `work` is in the database.
     pub(super) async fn commit(&mut self, work: &[&Work]) -> Result<Vec<Done>, StoreError> {
+        let tasks = work.iter().any(|w| matches!(w, Work::Insert(..) | Work::Admit(..) | Work::Update(..)));
+        if tasks {
+            failpoint!("store.before-begin");
+        }
         if let Err(e) = execute(&mut self.connection, "BEGIN IMMEDIATE").await {
             // Only a connection that is out of step with us refuses a transaction for another reason.
             if !matches!(e, StoreError::Locked(_)) {
@@ -140,8 +144,14 @@ impl Writer {
                 return Err(e);
             }
         };
+        if tasks {
+            failpoint!("store.before-commit");
+        }
         match execute(&mut self.connection, "COMMIT").await {
             Ok(()) => {
+                if tasks {
+                    failpoint!("store.after-commit");
+                }
                 self.known.committed(batch);
                 Ok(done)
             }
@@ -152,16 +162,18 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, work: &[&Work]) -> Result<(Vec<Done>, Batch), StoreError> {
+    async fn write<'a>(&mut self, work: &[&'a Work]) -> Result<(Vec<Done>, Batch<'a>), StoreError> {
         self.known.check(&mut self.connection).await?;
         let mut batch = Batch::load(&mut self.connection, work, &self.known).await?;
         let mut done = Vec::with_capacity(work.len());
         let mut others = Vec::new();
         for (i, work) in work.iter().enumerate() {
             done.push(match work {
-                Work::Insert(task) => batch.insert(task).map(|()| Done::Written)?,
-                Work::Admit(task) => Done::Admitted(batch.admit(task)?),
-                Work::Update(id, change) => Done::Updated(Box::new(batch.update(*id, |t| run(change, t))?)),
+                Work::Insert(task, pieces) => batch.insert(task, pieces).map(|()| Done::Written)?,
+                Work::Admit(task, pieces) => Done::Admitted(batch.admit(task, pieces)?),
+                Work::Update(id, change, pieces) => {
+                    Done::Updated(Box::new(batch.update(*id, |t| run(change, t), pieces)?))
+                }
                 Work::Close => Done::Written,
                 other => {
                     others.push((i, other));
@@ -206,7 +218,7 @@ impl Writer {
                 sqlx::query(sql::KEEP_SECRET).bind(name).bind(fresh).execute(c).await?;
                 Ok(Done::Written)
             }
-            Work::Insert(_) | Work::Admit(_) | Work::Update(..) | Work::Close => Ok(Done::Written),
+            Work::Insert(..) | Work::Admit(..) | Work::Update(..) | Work::Close => Ok(Done::Written),
         }
     }
 
