@@ -10,15 +10,15 @@ use wasmtime::{
 };
 
 use super::{
-    Abort, Audience, State,
+    Abort, Audience, State, answers,
     questions::{self, MALFORMED_AT_ONCE},
     state::Ended,
     wit_call::{self, Change, InputAnswer, InputError, InputRequest, LogLevel},
 };
 use crate::{
     config::Limits,
-    journal::Call,
-    store::{Answer, QuestionKind},
+    journal::{Call, Started},
+    store::QuestionKind,
 };
 
 /// The interface as linkers name it.
@@ -105,26 +105,26 @@ impl State {
             }
         }
         self.asking.questions = asked;
-        self.journal.start(Call::Input, &digest(&checked), fuel);
+        let again = match self.journal.start(Call::Input, &digest(&checked), fuel).map_err(Ended::mismatch)? {
+            Started::Replayed(bytes) => {
+                let bad = || Ended(Abort::Host("an answer in the journal cannot be read".into()));
+                return Ok(answers::decode(&bytes, count).ok_or_else(bad)?);
+            }
+            Started::Again => true,
+            Started::Fresh => false,
+        };
         let caller = self.caller.clone();
-        let answers = caller.request_input(checked).await;
-        self.journal.end(&encode(&answers));
-        match answers {
+        let answers = caller.request_input(checked, again).await;
+        match &answers {
             Ok(answers) if answers.len() != count => {
                 let text = format!("{} answers to {count} questions", answers.len());
-                Err(Ended(Abort::Host(text)).into())
+                return Err(Ended(Abort::Host(text)).into());
             }
-            Ok(answers) => Ok(Ok(answers.into_iter().map(answer).collect())),
-            Err(error) => Ok(Err(error)),
+            _ => {}
         }
-    }
-}
-
-fn answer(answer: Answer) -> InputAnswer {
-    match answer {
-        Answer::Accepted(value) => InputAnswer::Accepted(value.to_string()),
-        Answer::Declined => InputAnswer::Declined,
-        Answer::Dismissed => InputAnswer::Dismissed,
+        let answers = answers.map(|all| all.into_iter().map(answers::of).collect());
+        self.journal.end(&answers::encode(&answers));
+        Ok(answers)
     }
 }
 
@@ -140,28 +140,6 @@ fn digest(questions: &[super::Asked]) -> Vec<u8> {
     out
 }
 
-/// The `end` entry of `request-input`: one byte of case, and JSON where there is some.
-fn encode(answers: &Result<Vec<Answer>, InputError>) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut put = |case: u8, text: &str| {
-        out.push(case);
-        out.extend((text.len() as u32).to_le_bytes());
-        out.extend(text.as_bytes());
-    };
-    match answers {
-        Ok(answers) => answers.iter().for_each(|a| match a {
-            Answer::Accepted(value) => put(0, &value.to_string()),
-            Answer::Declined => put(1, ""),
-            Answer::Dismissed => put(2, ""),
-        }),
-        Err(InputError::Unsupported) => put(0x10, ""),
-        Err(InputError::TimedOut) => put(0x11, ""),
-        Err(InputError::Invalid(reason)) => put(0x12, reason),
-        Err(InputError::Cancelled) => put(0x13, ""),
-    }
-    out
-}
-
 impl wit_call::Host for State {
     async fn report_progress(
         &mut self,
@@ -170,7 +148,8 @@ impl wit_call::Host for State {
         message: Option<String>,
     ) -> wasmtime::Result<()> {
         self.journal.note("progress", &progress.to_bits().to_le_bytes());
-        if self.asking.accepts(progress, self.limits.progress, Instant::now()) {
+        let accepted = self.asking.accepts(progress, self.limits.progress, Instant::now());
+        if accepted && self.journal.is_live() {
             let message = message.map(|mut m| {
                 m.truncate(m.floor_char_boundary(MESSAGE));
                 m
@@ -183,7 +162,7 @@ impl wit_call::Host for State {
     async fn check_cancelled(&mut self) -> wasmtime::Result<bool> {
         // No entry: a replay answers false, and a run that saw true does not wait any more.
         self.journal.note("check-cancelled", &[]);
-        Ok(self.caller.cancelled())
+        Ok(self.journal.is_live() && self.caller.cancelled())
     }
 
     async fn log(&mut self, level: LogLevel, message: String) -> wasmtime::Result<()> {
@@ -198,7 +177,11 @@ impl wit_call::Host for State {
             wit_call::QuestionKind::Sampling => QuestionKind::Sampling,
             wit_call::QuestionKind::Roots => QuestionKind::Roots,
         };
-        self.journal.start(Call::Supports, &[kind as u8], 0);
+        if let Started::Replayed(answer) =
+            self.journal.start(Call::Supports, &[kind as u8], 0).map_err(Ended::mismatch)?
+        {
+            return Ok(answer == [1]);
+        }
         let supported = self.caller.supports(kind);
         self.journal.end(&[u8::from(supported)]);
         Ok(supported)
@@ -209,7 +192,9 @@ impl wit_call::Host for State {
         match &what {
             Change::Contents(uri) if uri.len() > URI => Ok(()),
             _ => {
-                self.caller.changed(what);
+                if self.journal.is_live() {
+                    self.caller.changed(what);
+                }
                 Ok(())
             }
         }

@@ -1,6 +1,6 @@
 //! `wasi:clocks`. Grant: none needed. Class: read. Records: each reading, as a difference to the one before.
 //!
-//! Monotonic time is the run's own: it starts at [`BASE_NS`] and never goes back. A resumed run will go on
+//! Monotonic time is the run's own: it starts at [`BASE_NS`] and never goes back. A resumed run goes on
 //! from the last value seen, so no value of the machine's own clock ever reaches a guest.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use wasmtime_wasi::p2::{
     subscribe,
 };
 
-use super::State;
+use super::{State, state::Ended};
 use crate::journal::Call;
 
 /// Monotonic time at the start of a run: Go's runtime refuses a clock that reads 0.
@@ -25,34 +25,62 @@ const RESOLUTION_NS: u32 = 1_000;
 /// Longer sleeps count as this long: about 30 years, which every timer can hold.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1 << 30);
 
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// When a run began.
+#[derive(Clone, Copy, Debug)]
+pub struct Began {
+    /// An instant of this process.
+    pub at: Instant,
+    /// Nanoseconds that the run had lasted then: 0 for one that begins.
+    pub before: u64,
+}
+
+impl Began {
+    /// A run that begins now.
+    pub fn now() -> Self {
+        Self { at: Instant::now(), before: 0 }
+    }
+}
+
 /// The clocks of one run.
 pub(super) struct RunClock {
-    started: Instant,
+    began: Began,
     last: u64,
 }
 
 impl RunClock {
-    pub(super) fn start() -> Self {
-        Self { started: Instant::now(), last: BASE_NS }
+    pub(super) const fn new(began: Began) -> Self {
+        Self { began, last: BASE_NS }
+    }
+
+    /// The run's time at the instant that it is measured from.
+    const fn base(&self) -> u64 {
+        BASE_NS.saturating_add(self.began.before)
     }
 
     /// Nanoseconds of the run's monotonic time.
     pub(super) fn monotonic(&mut self) -> u64 {
-        let passed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.last = self.last.max(BASE_NS.saturating_add(passed));
+        let passed = u64::try_from(self.began.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.last = self.last.max(self.base().saturating_add(passed));
         self.last
     }
 
-    /// A timer for `deadline` has fired: the clock must not read less from now on.
+    /// A timer for `deadline` has fired, or this was read before: the clock must not read less from now on.
     pub(super) fn reached(&mut self, deadline: u64) {
         self.last = self.last.max(deadline);
     }
 
+    /// How long it is to `deadline`.
+    pub(super) fn left(&self, deadline: u64) -> Duration {
+        self.wakes(deadline).saturating_duration_since(tokio::time::Instant::now())
+    }
+
     /// When the host has to wake for `deadline`.
     fn wakes(&self, deadline: u64) -> tokio::time::Instant {
-        let after = Duration::from_nanos(deadline.saturating_sub(BASE_NS));
+        let after = Duration::from_nanos(deadline.saturating_sub(self.base()));
         let now = Instant::now();
-        let left = after.saturating_sub(now.duration_since(self.started)).min(LONGEST_SLEEP);
+        let left = after.saturating_sub(now.duration_since(self.began.at)).min(LONGEST_SLEEP);
         tokio::time::Instant::from_std(now + left)
     }
 }
@@ -81,9 +109,11 @@ impl State {
 
 impl wall_clock::Host for State {
     fn now(&mut self) -> wasmtime::Result<Datetime> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.journal.clock(Call::Wall, u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Datetime { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() })
+        let since = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = || u64::try_from(since().as_nanos()).unwrap_or(u64::MAX);
+        let ns = self.journal.clock(Call::Wall, now).map_err(Ended::mismatch)?;
+        // A remainder of 10^9 fits.
+        Ok(Datetime { seconds: ns / NS_PER_S, nanoseconds: (ns % NS_PER_S) as u32 })
     }
 
     fn resolution(&mut self) -> wasmtime::Result<Datetime> {
@@ -93,8 +123,8 @@ impl wall_clock::Host for State {
 
 impl monotonic_clock::Host for State {
     fn now(&mut self) -> wasmtime::Result<u64> {
-        let now = self.clock.monotonic();
-        self.journal.clock(Call::Monotonic, now);
+        let now = self.journal.clock(Call::Monotonic, || self.clock.monotonic()).map_err(Ended::mismatch)?;
+        self.clock.reached(now);
         Ok(now)
     }
 
@@ -119,7 +149,7 @@ mod tests {
 
     #[test]
     fn starts_late_enough_for_go_and_never_goes_back() {
-        let mut clock = RunClock::start();
+        let mut clock = RunClock::new(Began::now());
         let first = clock.monotonic();
         assert!(first >= BASE_NS);
         clock.reached(first + 5_000_000_000);

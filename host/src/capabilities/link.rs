@@ -2,8 +2,12 @@
 //! a run must see by its own rules is put over wasmtime's: clocks, polls, randomness, standard streams,
 //! environment, exit, and the parts of the file system that open something or outlive a call.
 
-use std::sync::Arc;
+use std::{
+    hash::{Hash as _, Hasher as _},
+    sync::Arc,
+};
 
+use siphasher::sip::SipHasher13;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings as p2;
 
@@ -70,6 +74,13 @@ pub struct Exports {
 }
 
 impl Prepared {
+    /// Names the code that it was compiled to, as far as fuel depends on it: the engine's version and settings.
+    pub fn code(&self) -> u64 {
+        let mut hasher = SipHasher13::new();
+        self.pre.component().engine().precompile_compatibility_hash().hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// Which optional interfaces it has.
     pub fn exports(&self) -> Exports {
         Exports {

@@ -3,6 +3,7 @@
 //! Each file says, for what it holds: the *grant* that opens it, its *effect class* (derived, read, wait,
 //! idempotent or unsafe effect, harmless, denied), and what it *records* in the run's journal.
 
+mod answers;
 mod call;
 mod clock;
 mod env;
@@ -25,15 +26,17 @@ use futures::future::BoxFuture;
 
 pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
+pub use clock::Began;
 pub use files::Granted;
 pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, read_resource_result};
 pub use run::{call, list};
-pub use state::State;
+pub use state::{State, journal_key};
 
 use crate::{
     config::Limits,
+    journal::{Journal, Mismatch},
     store::{Answer, QuestionKind},
 };
 
@@ -99,9 +102,15 @@ pub trait Caller: Send + Sync + 'static {
     fn cancelled(&self) -> bool;
     /// `supports`: client capability and policy.
     fn supports(&self, kind: QuestionKind) -> bool;
-    /// `request-input`, already checked for form, number and size.
-    fn request_input(&self, requests: Vec<Asked>)
+    /// `request-input`, already checked for form, number and size. `again`: the run had asked this when it was
+    /// last seen, and had no answer.
+    fn request_input(&self, requests: Vec<Asked>, again: bool)
     -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>>;
+    /// The guest sleeps, with so long to go. Nothing else is under way: its instance may be ended meanwhile, and
+    /// the run resumed when the time has come.
+    fn sleeps(&self, left: Duration);
+    /// It has woken.
+    fn woke(&self);
     /// `changed`.
     fn changed(&self, what: wit_call::Change);
     /// A line of the log.
@@ -139,10 +148,28 @@ pub struct Setup {
     pub caller: Arc<dyn Caller>,
     /// Seed of everything random.
     pub seed: [u8; 32],
+    /// What the run has done so far, and where it is recorded. Its key is [`journal_key`] of the seed.
+    pub journal: Journal,
+    /// When it began.
+    pub began: Began,
     /// Fuel between two yields.
     pub fuel_slice: u64,
     /// Always holds the bytes of all linear memories that the instance has now.
     pub meter: Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Setup {
+    /// Of a run that begins now, and yields every `fuel_slice` units of fuel.
+    pub fn fresh(
+        limits: Limits,
+        grants: Arc<Granted>,
+        caller: Arc<dyn Caller>,
+        seed: [u8; 32],
+        fuel_slice: u64,
+    ) -> Self {
+        let journal = Journal::record(journal_key(seed), limits.journal.as_usize());
+        Self { limits, grants, caller, seed, journal, began: Began::now(), fuel_slice, meter: Arc::default() }
+    }
 }
 
 /// What an instance is made for.
@@ -220,8 +247,11 @@ pub enum Abort {
     },
     /// The guest trapped; the text is for the log, its first line fit for a caller.
     Trap(String),
-    /// Something wrong on our side (pool full, …): says nothing about the run.
+    /// Something wrong on our side (pool full, …), or anything that went wrong before all of the journal was
+    /// replayed: says nothing about the run.
     Host(String),
+    /// It does not what its journal has: it cannot be resumed by this component.
+    Mismatch(Mismatch),
 }
 
 /// What one instance used.

@@ -19,9 +19,17 @@ impl<F: Fn(&str) + Send + Sync + 'static> Caller for Nobody<F> {
         false
     }
 
-    fn request_input(&self, _: Vec<Asked>) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
+    fn request_input(
+        &self,
+        _: Vec<Asked>,
+        _: bool,
+    ) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
         Box::pin(std::future::ready(Err(wit_call::InputError::Unsupported)))
     }
+
+    fn sleeps(&self, _: std::time::Duration) {}
+
+    fn woke(&self) {}
 
     fn changed(&self, _: wit_call::Change) {}
 

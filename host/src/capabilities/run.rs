@@ -24,15 +24,18 @@ const HANDED_OVER_TOO_MUCH: &str = "fuel allocated for hostcalls has been exhaus
 
 /// Instantiates and calls what `request` names; one future from start to end, which may be polled on any
 /// runtime, and which stops the guest when dropped. `active-time` is the driver's to bound.
-pub async fn call(prepared: &Prepared, setup: Setup, request: Request) -> (Result<Response, Abort>, Used) {
+pub async fn call(prepared: &Prepared, setup: Setup, request: &Request) -> (Result<Response, Abort>, Used) {
     let started = Instant::now();
     let mut store = match store(prepared, setup) {
         Ok(store) => store,
         Err(abort) => return (Err(abort), Used::default()),
     };
     let outcome = match answer(prepared, &mut store, request).await {
-        Ok(answer) => weighed(answer, &store),
-        Err(error) => Err(abort(&error, &store)),
+        Ok(answer) => match store.data().journal.finish() {
+            Ok(()) => weighed(answer, &store),
+            Err(mismatch) => Err(Abort::Mismatch(mismatch)),
+        },
+        Err(error) => Err(in_replay(abort(&error, &store), &store)),
     };
     let used = finish(&store, started);
     (outcome, used)
@@ -41,7 +44,7 @@ pub async fn call(prepared: &Prepared, setup: Setup, request: Request) -> (Resul
 async fn answer(
     prepared: &Prepared,
     store: &mut Store<State>,
-    request: Request,
+    request: &Request,
 ) -> wasmtime::Result<Response> {
     let instance = prepared.pre.instantiate_async(&mut *store).await?;
     let lacks = |name: &str| wasmtime::Error::msg(format!("the component does not export `{name}`"));
@@ -49,25 +52,25 @@ async fn answer(
         Request::Tool { name, arguments } => Response::Tool(match &prepared.tools {
             Tools::Listed(indices) => {
                 let tools = indices.load(&mut *store, &instance)?;
-                tools.call_call_tool(&mut *store, &name, &arguments).await?
+                tools.call_call_tool(&mut *store, name, arguments).await?
             }
-            Tools::Reflected(functions) => functions.call(store, &instance, &name, &arguments).await?,
+            Tools::Reflected(functions) => functions.call(store, &instance, name, arguments).await?,
         }),
         Request::Prompt { name, arguments } => {
             let prompts =
                 prepared.prompts.as_ref().ok_or_else(|| lacks("prompts"))?.load(&mut *store, &instance)?;
-            Response::Prompt(prompts.call_get_prompt(&mut *store, &name, &arguments).await?)
+            Response::Prompt(prompts.call_get_prompt(&mut *store, name, arguments).await?)
         }
         Request::Resource { uri } => {
             let indices = prepared.resources.as_ref().ok_or_else(|| lacks("resources"))?;
             let resources = indices.load(&mut *store, &instance)?;
-            Response::Resource(resources.call_read_resource(&mut *store, &uri).await?)
+            Response::Resource(resources.call_read_resource(&mut *store, uri).await?)
         }
         Request::Completion { reference, argument, value, context } => {
             let indices = prepared.completions.as_ref().ok_or_else(|| lacks("completions"))?;
             let completions = indices.load(&mut *store, &instance)?;
             let answer =
-                completions.call_complete(&mut *store, &reference, &argument, &value, &context).await?;
+                completions.call_complete(&mut *store, reference, argument, value, context).await?;
             Response::Completion(answer)
         }
     })
@@ -210,6 +213,17 @@ fn text(t: &str) -> usize {
         _ => 0,
     });
     t.len() + escapes.sum::<usize>()
+}
+
+/// What went wrong before all of a journal was replayed had not gone wrong when it was recorded: it is this host's
+/// matter, not the run's.
+fn in_replay(abort: Abort, store: &Store<State>) -> Abort {
+    match abort {
+        Abort::Limit { .. } | Abort::Trap(_) if !store.data().journal.is_live() => {
+            Abort::Host(format!("before the journal was replayed: {abort:?}"))
+        }
+        abort => abort,
+    }
 }
 
 /// Why `error` ended the run.

@@ -17,7 +17,7 @@ use super::{
     random::{KEY_STREAM, Random},
     stdio::Capture,
 };
-use crate::{config::Limits, engine::Limiter, journal::Recorder};
+use crate::{config::Limits, engine::Limiter, journal::{Journal, Mismatch}};
 
 /// The data of one store.
 pub struct State {
@@ -25,7 +25,7 @@ pub struct State {
     pub(super) limits: Limits,
     pub(super) granted: Arc<Granted>,
     pub(super) caller: Arc<dyn Caller>,
-    pub(super) journal: Recorder,
+    pub(super) journal: Journal,
     pub(super) table: ResourceTable,
     pub(super) clock: RunClock,
     pub(super) timers: Timers,
@@ -41,16 +41,12 @@ pub struct State {
 impl State {
     /// The state that one instance starts with.
     pub(super) fn new(setup: Setup) -> Self {
-        let Setup { limits, grants, caller, seed, fuel_slice, meter } = setup;
-        let mut key = [0; 16];
-        let mut rng = ChaCha20Rng::from_seed(seed);
-        rng.set_stream(KEY_STREAM);
-        rng.fill_bytes(&mut key);
+        let Setup { limits, grants, caller, seed, journal, began, fuel_slice, meter } = setup;
         Self {
             limiter: Limiter::new(limits.memory.0, meter),
-            journal: Recorder::new(key, limits.journal.as_usize()),
+            journal,
             table: ResourceTable::new(),
-            clock: RunClock::start(),
+            clock: RunClock::new(began),
             timers: Timers::default(),
             asking: Asking::default(),
             http: Http::new(caller.clone()),
@@ -98,7 +94,23 @@ impl WasiView for State {
     }
 }
 
+/// The key of a run's journal, from its seed.
+pub fn journal_key(seed: [u8; 32]) -> [u8; 16] {
+    let mut key = [0; 16];
+    let mut rng = ChaCha20Rng::from_seed(seed);
+    rng.set_stream(KEY_STREAM);
+    rng.fill_bytes(&mut key);
+    key
+}
+
 /// A host function's decision to end the run.
 #[derive(Debug, thiserror::Error)]
 #[error("the run ends: {0:?}")]
 pub(super) struct Ended(pub Abort);
+
+impl Ended {
+    /// The guest does not what its journal has.
+    pub(super) fn mismatch(mismatch: Mismatch) -> Self {
+        Self(Abort::Mismatch(mismatch))
+    }
+}

@@ -18,7 +18,7 @@ use wasmtime_wasi::p2::{
 };
 
 use super::{Audience, Caller, State, wit_call::LogLevel};
-use crate::base::ByteSize;
+use crate::{base::ByteSize, journal::Journal};
 
 /// Bytes that a guest may write at once.
 const PERMIT: usize = 64 << 10;
@@ -113,6 +113,8 @@ pub(super) fn lock(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
 }
 
 struct Out {
+    /// What is replayed was written before.
+    journal: Journal,
     capture: Arc<Mutex<Capture>>,
     error: bool,
 }
@@ -125,7 +127,9 @@ impl Pollable for Out {
 #[wasmtime_wasi::async_trait]
 impl OutputStream for Out {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        lock(&self.capture).write(self.error, &bytes);
+        if self.journal.is_live() {
+            lock(&self.capture).write(self.error, &bytes);
+        }
         Ok(())
     }
 
@@ -141,7 +145,7 @@ impl OutputStream for Out {
 impl State {
     fn out(&mut self, error: bool) -> wasmtime::Result<Resource<DynOutputStream>> {
         let capture = self.capture().clone();
-        let stream: DynOutputStream = Box::new(Out { capture, error });
+        let stream: DynOutputStream = Box::new(Out { journal: self.journal.clone(), capture, error });
         Ok(self.table.push(stream)?)
     }
 }
@@ -238,6 +242,9 @@ impl State {
     /// One message for the log, cut to a line's length.
     pub(super) fn write_log(&mut self, audience: Audience, level: LogLevel, text: &str) {
         self.journal.note("log", text.as_bytes());
+        if !self.journal.is_live() {
+            return;
+        }
         let text = &text[..text.floor_char_boundary(LINE)];
         lock(self.capture()).log(audience, level, text);
     }

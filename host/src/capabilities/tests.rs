@@ -67,6 +67,7 @@ impl Caller for Told {
     fn request_input(
         &self,
         requests: Vec<Asked>,
+        _: bool,
     ) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
         let answers = requests.iter().map(|_| Answer::Declined).collect();
         self.asked.lock().unwrap().extend(requests);
@@ -75,6 +76,8 @@ impl Caller for Told {
             Ok(answers)
         })
     }
+    fn sleeps(&self, _: Duration) {}
+    fn woke(&self) {}
     fn changed(&self, _: wit_call::Change) {}
     fn log(&self, _: Audience, _: wit_call::LogLevel, message: &str) {
         self.logged.lock().unwrap().push(message.to_owned());
@@ -107,18 +110,11 @@ impl Bench {
     }
 
     fn setup(&self) -> Setup {
-        Setup {
-            limits: self.limits.clone(),
-            grants: Arc::default(),
-            caller: self.told.clone(),
-            seed: [7; 32],
-            fuel_slice: 10_000,
-            meter: Arc::default(),
-        }
+        Setup::fresh(self.limits.clone(), Arc::default(), self.told.clone(), [7; 32], 10_000)
     }
 
     async fn call(&self, bytes: &[u8]) -> (Outcome, Used) {
-        ended(call(&self.prepare(bytes).unwrap(), self.setup(), request()).await)
+        ended(call(&self.prepare(bytes).unwrap(), self.setup(), &request()).await)
     }
 
     async fn limit(&self, bytes: &[u8]) -> (&'static str, String) {

@@ -13,6 +13,11 @@ use wasmtime::component::Component;
 
 use crate::base::Digest;
 
+/// Names what a guest can see of this engine: canonical NaN bits, deterministic relaxed SIMD, the features of
+/// `config::features`, and fuel by instruction. To be raised with any change of these: a run is resumed only under the
+/// semantics that it began with.
+pub const SEMANTICS: u64 = 1;
+
 /// The one engine of this process, with its epoch ticker and compile cache.
 pub struct Engine {
     wasmtime: wasmtime::Engine,

@@ -19,6 +19,19 @@ pub enum Call {
     Supports = 6,
 }
 
+impl std::fmt::Display for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Wall => "wall-clock.now",
+            Self::Monotonic => "monotonic-clock.now",
+            Self::Poll => "poll",
+            Self::Ready => "pollable.ready",
+            Self::Input => "request-input",
+            Self::Supports => "supports",
+        })
+    }
+}
+
 impl Call {
     fn from_u8(n: u8) -> Option<Self> {
         [Self::Wall, Self::Monotonic, Self::Poll, Self::Ready, Self::Input, Self::Supports]
@@ -62,7 +75,7 @@ impl Clocks {
     }
 }
 
-fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+pub(super) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -70,7 +83,7 @@ fn put_varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut n = 0_u64;
     for shift in (0..64).step_by(7) {
         let (&b, rest) = bytes.split_first()?;
@@ -85,6 +98,18 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend(bytes);
+}
+
+pub(super) fn bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(varint(from)?).ok()?;
+    let (bytes, rest) = from.split_at_checked(len)?;
+    *from = rest;
+    Some(bytes)
 }
 
 fn zigzag(n: i64) -> u64 {
@@ -115,8 +140,7 @@ pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
         }
         Entry::End(answer) => {
             out.push(END);
-            put_varint(out, answer.len() as u64);
-            out.extend(answer);
+            put_bytes(out, answer);
         }
     }
 }
@@ -146,12 +170,7 @@ pub(super) fn decode(bytes: &mut &[u8], clocks: &mut Clocks) -> Option<Entry> {
             whole[..mark.len()].copy_from_slice(mark);
             Some(Entry::Start(call()?, u64::from_le_bytes(whole), varint(bytes)?))
         }
-        END if tag == END => {
-            let len = usize::try_from(varint(bytes)?).ok()?;
-            let (answer, rest) = bytes.split_at_checked(len)?;
-            *bytes = rest;
-            Some(Entry::End(answer.to_vec()))
-        }
+        END if tag == END => Some(Entry::End(self::bytes(bytes)?.to_vec())),
         _ => None,
     }
 }

@@ -1,128 +1,147 @@
-//! Recording and replaying host calls. Pure: bytes in, bytes out. In this version it only records, in memory.
+//! Recording and replaying host calls. Pure: bytes in, bytes out.
 //!
 //! A run can be resumed elsewhere because its guest sees the outside only through host calls, and the
-//! host keeps what it answered. Calls whose answer follows from the run's header (randomness,
-//! environment) and calls that answer nothing (progress, log) leave no entry, but they do leave a
-//! trace in the *trail*, a rolling hash that every mark covers: a guest that does otherwise is found out.
+//! host keeps what it answered. A [`Journal`] first answers from what it holds (*replay*), comparing each
+//! call with the one that was recorded, and then records (*live*). Calls whose answer follows from the run's
+//! header (randomness, environment) and calls that answer nothing (progress, log) leave no entry, but they
+//! do leave a trace in the *trail*, a rolling hash that every mark covers: a guest that does otherwise is
+//! found out.
+//!
+//! What is kept of a journal are *pieces*: the first is its [`Header`], each later one holds the entries of
+//! one commit, under a checksum that covers all pieces before it.
 
 mod codec;
+mod header;
+mod live;
+mod mismatch;
+mod pieces;
 
-use std::hash::Hasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use codec::{Call, Entry};
-use siphasher::sip::SipHasher13;
+pub use header::{Header, Start};
+pub use mismatch::Mismatch;
+pub use pieces::{Damaged, Kept};
 
-use codec::{Clocks, MARK_BITS};
+use codec::Clocks;
+use live::Inner;
 
-/// Records one run.
-pub struct Recorder {
-    key: (u64, u64),
-    trail: u64,
-    clocks: Clocks,
-    bytes: Vec<u8>,
-    limit: usize,
-    entries: u64,
-    pinned: Option<&'static str>,
-}
+/// One run's journal: shared by the instance that makes the calls and the driver that commits them. Its lock
+/// is held for single entries only.
+#[derive(Clone)]
+pub struct Journal(Arc<Mutex<Inner>>);
 
-impl Recorder {
-    /// A recorder whose marks are hashes under `key` (one per run), and which gives up past `limit` bytes.
-    pub fn new(key: [u8; 16], limit: usize) -> Self {
-        let key = u128::from_le_bytes(key);
-        Self {
-            key: (key as u64, (key >> 64) as u64),
-            trail: 0,
-            clocks: Clocks::default(),
-            bytes: Vec::new(),
-            limit,
-            entries: 0,
-            pinned: None,
-        }
+impl Journal {
+    /// An empty one, whose marks are hashes under `key` (one per run), and which gives up past `limit` bytes.
+    pub fn record(key: [u8; 16], limit: usize) -> Self {
+        Self(Arc::new(Mutex::new(Inner::new(key, limit))))
+    }
+
+    /// One that replays what was `kept`, then records. `compare_fuel`: the same compiled code runs as when it
+    /// was recorded, so that fuel must be equal at each call that knows it.
+    pub fn replay(key: [u8; 16], limit: usize, kept: Kept, compare_fuel: bool) -> Self {
+        let mut inner = Inner::new(key, limit);
+        inner.replay(kept, compare_fuel);
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    /// A panic while it was locked can only have lost an entry, and ends the run.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True once all that it held has been replayed: what the guest does now has not happened before.
+    pub fn is_live(&self) -> bool {
+        self.lock().is_live()
     }
 
     /// A call without an entry: its name and request become part of what later marks cover.
-    pub fn note(&mut self, call: &'static str, request: &[u8]) {
-        if self.pinned.is_none() {
-            self.trail = self.hash(call.as_bytes(), request);
-        }
+    pub fn note(&self, call: &'static str, request: &[u8]) {
+        self.lock().note(call, request);
     }
 
-    /// A reading of `call`, in nanoseconds.
-    pub fn clock(&mut self, call: Call, ns: u64) {
-        self.put(&Entry::Clock(call, ns));
+    /// A reading of `call`, in nanoseconds: the recorded one, or else what `read` says now.
+    ///
+    /// # Errors
+    /// The guest does something else than what was recorded.
+    pub fn clock(&self, call: Call, read: impl FnOnce() -> u64) -> Result<u64, Mismatch> {
+        self.lock().clock(call, read)
     }
 
     /// `request` was read, with this `answer`, and can be read again and compared.
-    pub fn again(&mut self, call: Call, request: &[u8], answer: &[u8]) {
-        if self.pinned.is_none() {
-            self.trail = self.hash(&[call as u8], request);
-            let hash = self.hash(answer, &[]) as u32;
-            self.put(&Entry::Again(call, hash));
-        }
+    ///
+    /// # Errors
+    /// The answer or the call is not what was recorded.
+    pub fn again(&self, call: Call, request: &[u8], answer: &[u8]) -> Result<(), Mismatch> {
+        self.lock().again(call, request, answer)
     }
 
-    /// `call` begins, with `fuel` left (0: not known). Its answer is the next [`end`](Self::end).
-    pub fn start(&mut self, call: Call, request: &[u8], fuel: u64) {
-        if self.pinned.is_none() {
-            self.trail = self.hash(&[call as u8], request);
-            let mark = self.trail & ((1 << MARK_BITS) - 1);
-            self.put(&Entry::Start(call, mark, fuel));
-        }
+    /// `call` begins, with `fuel` left (0: not known).
+    ///
+    /// # Errors
+    /// The guest does something else than what was recorded.
+    pub fn start(&self, call: Call, request: &[u8], fuel: u64) -> Result<Started, Mismatch> {
+        self.lock().start(call, request, fuel)
     }
 
     /// The call that began last has this answer.
-    pub fn end(&mut self, answer: &[u8]) {
-        if self.pinned.is_none() {
-            self.put(&Entry::End(answer.to_vec()));
-        }
+    pub fn end(&self, answer: &[u8]) {
+        self.lock().end(answer);
     }
 
-    /// The run can no longer be resumed, because of `why`: nothing more is recorded, and what was is let go.
-    pub fn pin(&mut self, why: &'static str) {
-        if self.pinned.is_none() {
-            self.pinned = Some(why);
-            self.bytes = Vec::new();
-        }
+    /// The guest has returned: nothing may be left to replay.
+    ///
+    /// # Errors
+    /// The entry that is left over.
+    pub fn finish(&self) -> Result<(), Mismatch> {
+        self.lock().finish()
+    }
+
+    /// The run can no longer be resumed, because of `why`: nothing more is recorded.
+    pub fn pin(&self, why: &'static str) {
+        self.lock().pin(why);
     }
 
     /// Why the run cannot be resumed, if it cannot.
     pub fn pinned(&self) -> Option<&'static str> {
-        self.pinned
+        self.lock().pinned()
     }
 
-    /// The entries so far, encoded; empty once pinned.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The first piece, which must be taken before all others; `None` for one that replays, whose header is kept
+    /// already.
+    pub fn head(&self, header: &Header) -> Option<Vec<u8>> {
+        self.lock().head(header)
     }
 
-    /// How many entries were recorded.
+    /// The entries since the last call, as a piece to be kept; none where there are none. Who takes a piece must
+    /// keep it before any later one.
+    pub fn take(&self) -> Option<Vec<u8>> {
+        self.lock().take()
+    }
+
+    /// True where entries wait to be taken.
+    pub fn has_news(&self) -> bool {
+        self.lock().has_news()
+    }
+
+    /// How many entries it has, replayed and recorded.
     pub fn entries(&self) -> u64 {
-        self.entries
-    }
-
-    fn put(&mut self, entry: &Entry) {
-        if self.pinned.is_some() {
-            return;
-        }
-        codec::encode(&mut self.bytes, &mut self.clocks, entry);
-        self.entries += 1;
-        if self.bytes.len() > self.limit {
-            self.pin("its journal is over the limit `journal`");
-        }
-    }
-
-    /// Hash of the trail so far, `head` and `tail`, under the run's key.
-    fn hash(&self, head: &[u8], tail: &[u8]) -> u64 {
-        let mut h = SipHasher13::new_with_keys(self.key.0, self.key.1);
-        h.write(&self.trail.to_le_bytes());
-        h.write(&(head.len() as u64).to_le_bytes());
-        h.write(head);
-        h.write(tail);
-        h.finish()
+        self.lock().entries()
     }
 }
 
-/// Reads entries back; ends at the first that is not whole (a crash may cut a journal anywhere).
+/// How a call begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// It was recorded whole: its answer.
+    Replayed(Vec<u8>),
+    /// It had begun when the run was last seen, and was not answered: it begins again.
+    Again,
+    /// It has never happened before.
+    Fresh,
+}
+
+/// Reads entries back; ends at the first that is not whole.
 pub struct Entries<'a> {
     bytes: &'a [u8],
     clocks: Clocks,

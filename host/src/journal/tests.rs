@@ -10,7 +10,7 @@ enum Step {
     Clock(bool, u64),
     Note(Vec<u8>),
     Again(Vec<u8>, Vec<u8>),
-    Exchange(Vec<u8>, u64, Vec<u8>),
+    Call(Vec<u8>, u64, Vec<u8>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -19,103 +19,243 @@ fn step() -> impl Strategy<Value = Step> {
         (any::<bool>(), any::<u64>()).prop_map(|(w, n)| Step::Clock(w, n)),
         bytes().prop_map(Step::Note),
         (bytes(), bytes()).prop_map(|(a, b)| Step::Again(a, b)),
-        (bytes(), any::<u64>(), bytes()).prop_map(|(a, f, b)| Step::Exchange(a, f, b)),
+        (bytes(), any::<u64>(), bytes()).prop_map(|(a, f, b)| Step::Call(a, f, b)),
     ]
 }
 
-fn record(key: [u8; 16], steps: &[Step]) -> Recorder {
-    let mut r = Recorder::new(key, usize::MAX);
-    for s in steps {
-        match s {
-            Step::Clock(true, n) => r.clock(Call::Wall, *n),
-            Step::Clock(false, n) => r.clock(Call::Monotonic, *n),
-            Step::Note(request) => r.note("note", request),
-            Step::Again(request, answer) => r.again(Call::Ready, request, answer),
-            Step::Exchange(request, fuel, answer) => {
-                r.start(Call::Input, request, *fuel);
-                r.end(answer);
+fn header() -> Header {
+    Header {
+        digest: [3; 32],
+        semantics: 1,
+        code: 2,
+        seed: [4; 32],
+        start: Start { wall: 1_900_000_000_000_000_000, boot: [5; 16], boottime: 77 },
+        tool: "tool".into(),
+        arguments: r#"{"a":1}"#.into(),
+        client: 3,
+        policy: "{}".into(),
+    }
+}
+
+fn empty() -> Journal {
+    Journal::record(KEY, usize::MAX)
+}
+
+/// Does `step`: what the guest sees of it. `live` says what a live host would answer.
+fn run(journal: &Journal, step: &Step) -> Result<Vec<u8>, Mismatch> {
+    let seen = |ns: u64| ns.to_le_bytes().to_vec();
+    match step {
+        Step::Clock(true, n) => journal.clock(Call::Wall, || *n).map(seen),
+        Step::Clock(false, n) => journal.clock(Call::Monotonic, || *n).map(seen),
+        Step::Note(request) => {
+            journal.note("note", request);
+            Ok(vec![])
+        }
+        Step::Again(request, answer) => journal.again(Call::Ready, request, answer).map(|()| answer.clone()),
+        Step::Call(request, fuel, answer) => match journal.start(Call::Input, request, *fuel)? {
+            Started::Replayed(answer) => Ok(answer),
+            Started::Again | Started::Fresh => {
+                journal.end(answer);
+                Ok(answer.clone())
             }
+        },
+    }
+}
+
+/// What is kept of `steps` that were committed after each of `commits`, and at the end.
+fn kept(steps: &[Step], commits: &[usize]) -> Vec<Vec<u8>> {
+    let journal = empty();
+    let mut pieces = vec![journal.head(&header()).unwrap()];
+    for (n, step) in steps.iter().enumerate() {
+        run(&journal, step).unwrap();
+        if commits.contains(&n) {
+            pieces.extend(journal.take());
         }
     }
-    r
+    pieces.extend(journal.take());
+    assert!(journal.take().is_none() && !journal.has_news());
+    pieces
+}
+
+fn replay(pieces: &[Vec<u8>]) -> Journal {
+    Journal::replay(KEY, usize::MAX, Kept::open(pieces).unwrap(), true)
+}
+
+/// The same with another clock, and answers that nobody gave.
+fn otherwise(step: &Step) -> Step {
+    match step {
+        Step::Clock(w, n) => Step::Clock(*w, n.wrapping_add(1)),
+        Step::Call(request, fuel, _) => Step::Call(request.clone(), *fuel, b"otherwise".to_vec()),
+        step => step.clone(),
+    }
 }
 
 proptest! {
     #[test]
-    fn entries_come_back(steps in proptest::collection::vec(step(), 0..40)) {
-        let r = record(KEY, &steps);
-        let mut entries = Entries::of(r.bytes());
-        let read: Vec<_> = entries.by_ref().collect();
-        prop_assert!(entries.rest().is_empty());
-        prop_assert_eq!(read.len() as u64, r.entries());
-        let mut read = read.into_iter();
-        for s in &steps {
-            match s {
-                Step::Note(_) => {}
-                Step::Clock(w, n) => {
-                    let call = if *w { Call::Wall } else { Call::Monotonic };
-                    prop_assert_eq!(read.next(), Some(Entry::Clock(call, *n)));
-                }
-                Step::Again(..) => prop_assert!(matches!(read.next(), Some(Entry::Again(Call::Ready, _)))),
-                Step::Exchange(_, fuel, answer) => {
-                    let start = read.next();
-                    prop_assert!(matches!(start, Some(Entry::Start(Call::Input, m, f)) if f == *fuel && m < 1 << 48));
-                    prop_assert_eq!(read.next(), Some(Entry::End(answer.clone())));
-                }
-            }
+    fn what_was_recorded_is_replayed(
+        steps in proptest::collection::vec(step(), 0..40),
+        commits in proptest::collection::vec(0_usize..40, 0..6),
+    ) {
+        let pieces = kept(&steps, &commits);
+        let open = Kept::open(&pieces).unwrap();
+        prop_assert_eq!(&open.header, &header());
+        let journal = Journal::replay(KEY, usize::MAX, open, true);
+        for step in &steps {
+            // The world has changed: the guest must not see it.
+            let seen = run(&journal, &otherwise(step)).unwrap();
+            prop_assert_eq!(seen, run(&empty(), step).unwrap());
         }
+        prop_assert!(journal.is_live());
+        prop_assert!(journal.finish().is_ok());
+        prop_assert!(journal.head(&header()).is_none() && !journal.has_news());
     }
 
     #[test]
-    fn a_cut_journal_is_a_prefix(steps in proptest::collection::vec(step(), 0..20), cut in any::<prop::sample::Index>()) {
-        let r = record(KEY, &steps);
-        let whole: Vec<_> = Entries::of(r.bytes()).collect();
-        let cut = cut.index(r.bytes().len() + 1);
-        let part: Vec<_> = Entries::of(&r.bytes()[..cut]).collect();
-        prop_assert_eq!(&whole[..part.len()], &part[..]);
+    fn from_any_commit_on_it_goes_on_to_the_same_journal(
+        steps in proptest::collection::vec(step(), 1..30),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let cut = cut.index(steps.len());
+        let whole = Kept::open(&kept(&steps, &[])).unwrap();
+        let mut pieces = kept(&steps[..cut], &[]);
+        let journal = replay(&pieces);
+        for step in &steps {
+            run(&journal, step).unwrap();
+        }
+        pieces.extend(journal.take());
+        let resumed = Kept::open(&pieces).unwrap();
+        prop_assert_eq!(resumed.entries(), whole.entries());
+        prop_assert_eq!(journal.entries(), whole.entries().len() as u64);
     }
 
     #[test]
-    fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn every_changed_byte_is_found(
+        steps in proptest::collection::vec(step(), 1..10),
+        at in any::<prop::sample::Index>(),
+        bit in 0..8,
+    ) {
+        let mut pieces = kept(&steps, &[2, 5]);
+        let whole: usize = pieces.iter().map(Vec::len).sum();
+        let mut at = at.index(whole);
+        let piece = pieces.iter_mut().find(|p| { if at < p.len() { true } else { at -= p.len(); false } }).unwrap();
+        piece[at] ^= 1 << bit;
+        prop_assert!(Kept::open(&pieces).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_harm(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400),
+        rest in proptest::collection::vec(any::<u8>(), 0..50),
+    ) {
         let entries: Vec<_> = Entries::of(&bytes).collect();
         prop_assert!(entries.len() <= bytes.len());
+        prop_assert!(Kept::open(&[bytes, rest]).is_err());
     }
 }
 
-fn marks(r: &Recorder) -> Vec<u64> {
-    Entries::of(r.bytes())
-        .filter_map(|e| if let Entry::Start(_, m, _) = e { Some(m) } else { None })
-        .collect()
+fn call(request: &[u8], fuel: u64) -> Step {
+    Step::Call(request.to_vec(), fuel, b"yes".to_vec())
 }
 
 #[test]
-fn marks_cover_request_trail_and_key() {
-    let ask = |text: &[u8]| Step::Exchange(text.to_vec(), 0, vec![]);
-    let base = marks(&record(KEY, &[ask(b"a"), ask(b"b")]));
-    assert_eq!(base, marks(&record(KEY, &[ask(b"a"), ask(b"b")])));
-    assert_ne!(base, marks(&record([0; 16], &[ask(b"a"), ask(b"b")])));
-    assert_ne!(base[1], marks(&record(KEY, &[ask(b"x"), ask(b"b")]))[1]);
-    assert_ne!(base[1], marks(&record(KEY, &[ask(b"a"), Step::Note(vec![]), ask(b"b")]))[1]);
+fn a_guest_that_does_otherwise_is_told_where() {
+    let steps = [Step::Clock(false, 5), call(b"a", 100), Step::Again(b"r".to_vec(), b"x".to_vec())];
+    let cases: [(&[Step], u64, &str); 6] = [
+        (&[Step::Clock(true, 5)], 0, "the plugin did `wall-clock.now`"),
+        (&[Step::Clock(false, 5), call(b"b", 100)], 1, "the plugin did `request-input` #"),
+        (&[Step::Clock(false, 5), call(b"a", 99)], 1, "with 99 fuel left"),
+        (&[Step::Clock(false, 5), Step::Note(vec![]), call(b"a", 100)], 1, "request-input"),
+        (&[Step::Clock(false, 5), call(b"a", 100), Step::Again(b"r".to_vec(), b"y".to_vec())], 3, "pollable.ready"),
+        (&steps[..2], 3, "the plugin did return"),
+    ];
+    for (done, step, says) in cases {
+        let journal = replay(&kept(&steps, &[]));
+        let mut ended = Ok(());
+        for step in done {
+            ended = run(&journal, step).map(|_| ());
+        }
+        let mismatch = ended.and_then(|()| journal.finish()).unwrap_err();
+        assert_eq!(mismatch.step, step, "{mismatch}");
+        assert!(mismatch.to_string().contains(says), "{mismatch}");
+    }
+}
+
+#[test]
+fn fuel_of_other_code_is_not_compared() {
+    let pieces = kept(&[call(b"a", 100)], &[]);
+    let journal = Journal::replay(KEY, usize::MAX, Kept::open(&pieces).unwrap(), false);
+    assert_eq!(run(&journal, &call(b"a", 99)), Ok(b"yes".to_vec()));
+}
+
+#[test]
+fn a_call_without_its_answer_begins_again() {
+    let journal = empty();
+    let mut pieces = vec![journal.head(&header()).unwrap()];
+    assert_eq!(journal.start(Call::Input, b"q", 9), Ok(Started::Fresh));
+    pieces.extend(journal.take());
+    // Killed here.
+    let journal = replay(&pieces);
+    assert!(!journal.is_live());
+    assert_eq!(journal.start(Call::Input, b"q", 9), Ok(Started::Again));
+    assert!(journal.is_live() && !journal.has_news());
+    journal.end(b"a");
+    pieces.extend(journal.take());
+    let entries = Kept::open(&pieces).unwrap().entries();
+    assert!(matches!(&entries[..], [Entry::Start(Call::Input, _, 9), Entry::End(a)] if a == b"a"), "{entries:?}");
+}
+
+#[test]
+fn damage_is_named() {
+    let steps: Vec<_> = (0..4).map(|n| call(&[n], 0)).collect();
+    let pieces = kept(&steps, &[0, 1, 2]);
+    assert_eq!(pieces.len(), 5);
+    assert_eq!(Kept::open(&[]).unwrap_err(), Damaged::Header);
+    let with = |n: usize, change: fn(&mut Vec<u8>)| {
+        let mut pieces = pieces.clone();
+        change(&mut pieces[n]);
+        Kept::open(&pieces).unwrap_err()
+    };
+    assert_eq!(with(0, |p| p.truncate(20)), Damaged::Header);
+    assert_eq!(with(2, |p| p[3] ^= 1), Damaged::Piece { piece: 2, entry: 2 });
+    // A piece that is missing, or stands in another's place.
+    let mut missing = pieces.clone();
+    missing.remove(2);
+    assert_eq!(Kept::open(&missing).unwrap_err(), Damaged::Piece { piece: 2, entry: 2 });
+    let mut swapped = pieces.clone();
+    swapped.swap(2, 3);
+    assert_eq!(Kept::open(&swapped).unwrap_err(), Damaged::Piece { piece: 2, entry: 2 });
+    // The last one cut off is no damage: its commit never was.
+    assert!(Kept::open(&pieces[..4]).is_ok());
+}
+
+#[test]
+fn a_newer_version_is_not_guessed_at() {
+    let mut sealer = pieces::Sealer::default();
+    let newer = sealer.newer();
+    let found = Kept::open(&[newer]).unwrap_err();
+    assert_eq!(found, Damaged::Version { piece: 0, found: 2 });
+    assert!(found.to_string().contains("use a newer layby"));
 }
 
 #[test]
 fn past_its_bound_it_lets_go() {
-    let mut r = Recorder::new(KEY, 100);
+    let journal = Journal::record(KEY, 100);
     for n in 0..100 {
-        r.clock(Call::Monotonic, n * 1_000);
+        journal.clock(Call::Monotonic, || n * 1_000).unwrap();
     }
-    assert!(r.pinned().is_some());
-    assert!(r.bytes().is_empty());
-    r.start(Call::Input, b"q", 1);
-    r.end(b"a");
-    assert!(r.bytes().is_empty());
+    assert!(journal.pinned().is_some());
+    assert!(journal.take().is_none());
+    assert_eq!(journal.start(Call::Input, b"q", 1), Ok(Started::Fresh));
+    journal.end(b"a");
+    assert!(journal.take().is_none());
 }
 
 #[test]
 fn a_clock_loop_is_cheap() {
-    let mut r = Recorder::new(KEY, usize::MAX);
+    let journal = empty();
     for n in 0..1000 {
-        r.clock(Call::Monotonic, 1_000_000_000 + n * 200);
+        journal.clock(Call::Monotonic, || 1_000_000_000 + n * 200).unwrap();
     }
-    assert!(r.bytes().len() <= 3_010, "{}", r.bytes().len());
+    let piece = journal.take().unwrap();
+    assert!(piece.len() <= 3_020, "{}", piece.len());
 }

@@ -252,21 +252,17 @@ pub(super) async fn listing(
         ..Limits::default()
     };
     let plugin = name.to_owned();
-    let setup = Setup {
-        limits,
-        grants: Arc::new(Granted::default()),
-        caller: Arc::new(Nobody(move |message: &str| {
-            let text = neutral(message, LOG_LINE);
-            tracing::debug!(target: "layby::plugin", plugin = %plugin, "while listing: {text}");
-        })),
-        seed: digest.0,
-        fuel_slice,
-        meter: Arc::default(),
-    };
+    let nobody = Nobody(move |message: &str| {
+        let text = neutral(message, LOG_LINE);
+        tracing::debug!(target: "layby::plugin", plugin = %plugin, "while listing: {text}");
+    });
+    let setup = Setup::fresh(limits, Arc::default(), Arc::new(nobody), digest.0, fuel_slice);
     let failed = |reason: String| Err(Problem::list_tools_failed(format!("listing {reason}")).into());
     match timeout(Duration::from_millis(bounds.list_time.0), list(prepared, setup)).await {
         Ok(Ok(listing)) => Ok(listing),
         Ok(Err(Abort::Host(reason))) => Err(Stop::Failed(format!("listing did not run: {reason}"))),
+        // A listing records, and never replays.
+        Ok(Err(Abort::Mismatch(mismatch))) => Err(Stop::Failed(mismatch.to_string())),
         Ok(Err(Abort::Trap(text))) => {
             // Without the backtrace: it says nothing to who reads a list of plugins.
             let short: Vec<&str> =

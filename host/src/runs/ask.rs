@@ -23,6 +23,29 @@ pub struct Client {
 }
 
 impl Client {
+    /// As a journal's header keeps it.
+    pub(super) const fn bits(self) -> u8 {
+        let Self { tasks, form, url, sampling, roots, bridge } = self;
+        tasks as u8
+            | (form as u8) << 1
+            | (url as u8) << 2
+            | (sampling as u8) << 3
+            | (roots as u8) << 4
+            | (bridge as u8) << 5
+    }
+
+    /// What [`Client::bits`] says.
+    pub(super) const fn from_bits(bits: u8) -> Self {
+        Self {
+            tasks: bits & 1 != 0,
+            form: bits & 1 << 1 != 0,
+            url: bits & 1 << 2 != 0,
+            sampling: bits & 1 << 3 != 0,
+            roots: bits & 1 << 4 != 0,
+            bridge: bits & 1 << 5 != 0,
+        }
+    }
+
     /// True where a run for this client can become a task.
     pub const fn promotes(self) -> bool {
         self.tasks || self.bridge

@@ -9,6 +9,7 @@ mod ask;
 mod drive;
 mod keyed;
 mod outcome;
+mod past;
 mod retry;
 mod rounds;
 mod run;
@@ -305,7 +306,11 @@ impl Runs {
         let Call { principal, client, outlet, asks, input, .. } = call;
         let origin = run::Origin { principal, client, outlet, asks, mark };
         let work = target::Work::of_tool(tool);
-        let run = run::Run::new(work, origin, Arc::downgrade(&self.plugins));
+        let past = match past::Past::none(&work.plugin.policy.limits) {
+            Ok(past) => past,
+            Err(fault) => return Answer::Error(fault),
+        };
+        let run = run::Run::new(work, origin, past, Arc::downgrade(&self.plugins));
         match key {
             Some(key) => self.call_keyed(run, key, request, input.responses).await,
             None => self.launch(run, request, None, input.responses).await,
@@ -334,7 +339,11 @@ impl Runs {
         };
         let Call { principal, client, outlet, asks, input, .. } = call;
         let origin = run::Origin { principal, client, outlet, asks, mark };
-        let run = run::Run::new(work, origin, Arc::downgrade(&self.plugins));
+        let past = match past::Past::none(&work.plugin.policy.limits) {
+            Ok(past) => past,
+            Err(fault) => return Answer::Error(fault),
+        };
+        let run = run::Run::new(work, origin, past, Arc::downgrade(&self.plugins));
         self.launch(run, request, None, input.responses).await
     }
 

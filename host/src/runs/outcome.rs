@@ -130,6 +130,18 @@ impl Outcome {
                     format!("The {work} of the plugin {plugin:?} crashed: {first}"),
                 ))
             }
+            Abort::Mismatch(mismatch) => {
+                tracing::error!(plugin, %work, "cannot be resumed: {mismatch}");
+                let text = format!(
+                    "The {work} cannot go on where it was interrupted: it does not do again what it did before. Call again."
+                );
+                let fault = Fault::internal("replay_mismatch", text).with("step", mismatch.step.into());
+                Self::Error(
+                    fault
+                        .with("expected", mismatch.expected.into())
+                        .with("actual", mismatch.actual.into()),
+                )
+            }
             Abort::Host(text) => {
                 tracing::error!(plugin, %work, "the host failed: {text}");
                 Self::Error(Fault::internal(

@@ -5,13 +5,13 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::future::BoxFuture;
 use tokio::sync::{Notify, oneshot};
 
-use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, target::Work};
+use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, past::Past, target::Work};
 use crate::{
     base::{Digest, Principal, TaskId},
     capabilities::{Asked, Audience, Caller, wit_call},
@@ -28,6 +28,8 @@ const CALLS_LOG: &str = "layby::calls";
 /// The guest's question, on its way to the driver.
 pub(super) struct Question {
     pub(super) requests: Vec<Asked>,
+    /// The run had asked this when it was last seen.
+    pub(super) again: bool,
     pub(super) reply: oneshot::Sender<Result<Vec<Answer>, wit_call::InputError>>,
 }
 
@@ -50,7 +52,6 @@ pub(super) struct Run {
     /// What the newest request of this run declared.
     client: Mutex<Client>,
     plugins: Weak<Plugins>,
-    began: Instant,
     /// The task that it has become, for the log.
     task: OnceLock<TaskId>,
     /// Set once cancellation is asked for; the guest reads it.
@@ -67,6 +68,11 @@ pub(super) struct Run {
     /// The guest's open question, until the driver takes it. A guest has one thread, so one place is enough.
     question: Mutex<Option<Question>>,
     questioned: Notify,
+    /// Until when the guest sleeps, if it does.
+    sleep: Mutex<Option<Instant>>,
+    /// That has changed.
+    pub(super) slept: Notify,
+    pub(super) past: Past,
 }
 
 /// A poisoned lock here only means that another thread panicked between two plain writes.
@@ -75,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Run {
-    pub(super) fn new(work: Work, origin: Origin, plugins: Weak<Plugins>) -> Arc<Self> {
+    pub(super) fn new(work: Work, origin: Origin, past: Past, plugins: Weak<Plugins>) -> Arc<Self> {
         let Origin { principal, mut client, outlet, asks, mark } = origin;
         // Only a tool's call becomes a task, and no older revision has them.
         client.tasks &= work.tool().is_some() && matches!(asks, Asks::Retry);
@@ -87,7 +93,6 @@ impl Run {
             mark,
             client: Mutex::new(client),
             plugins,
-            began: Instant::now(),
             task: OnceLock::new(),
             cancelled: AtomicBool::new(false),
             requests: Arc::default(),
@@ -98,6 +103,9 @@ impl Run {
             meter: Arc::default(),
             question: Mutex::default(),
             questioned: Notify::new(),
+            sleep: Mutex::new(None),
+            slept: Notify::new(),
+            past,
         })
     }
 
@@ -142,7 +150,7 @@ impl Run {
     fn log_call(&self, what: impl std::fmt::Display) {
         let (plugin, tool) = (self.work.plugin.name.as_str(), self.work.name());
         let task = self.task().map(tracing::field::display);
-        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = u64::try_from(self.past.began.at.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(target: CALLS_LOG, plugin, tool, task, ms, "{what}");
     }
 
@@ -165,6 +173,11 @@ impl Run {
             }
             self.questioned.notified().await;
         }
+    }
+
+    /// Until when the guest sleeps, if it does.
+    pub(super) fn sleeps_until(&self) -> Option<Instant> {
+        *lock(&self.sleep)
     }
 
     /// The request has its answer: no notice may follow it.
@@ -234,12 +247,14 @@ impl Caller for Run {
     fn request_input(
         &self,
         requests: Vec<Asked>,
+        again: bool,
     ) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>> {
         Box::pin(async move {
             if self.is_cancelled() {
                 return Err(wit_call::InputError::Cancelled);
             }
-            for asked in &requests {
+            // What was asked before was allowed then, and is in the task's row.
+            for asked in requests.iter().filter(|_| !again) {
                 // What rmcp's types cannot say could never be read by a poll.
                 if let Err(e) = serde_json::from_value::<rmcp::model::InputRequest>(asked.request.clone()) {
                     return Err(wit_call::InputError::Invalid(format!(
@@ -253,11 +268,21 @@ impl Caller for Run {
                 }
             }
             let (reply, answer) = oneshot::channel();
-            *lock(&self.question) = Some(Question { requests, reply });
+            *lock(&self.question) = Some(Question { requests, again, reply });
             self.questioned.notify_one();
             // A driver that has ended dropped the sender: the run is being stopped.
             answer.await.unwrap_or(Err(wit_call::InputError::Cancelled))
         })
+    }
+
+    fn sleeps(&self, left: Duration) {
+        *lock(&self.sleep) = Some(Instant::now() + left);
+        self.slept.notify_one();
+    }
+
+    fn woke(&self) {
+        *lock(&self.sleep) = None;
+        self.slept.notify_one();
     }
 
     fn changed(&self, what: wit_call::Change) {

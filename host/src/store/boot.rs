@@ -13,6 +13,13 @@ pub fn boottime_ms() -> u64 {
     seconds * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// The same in nanoseconds.
+pub fn boottime_ns() -> u64 {
+    let t = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
+}
+
 /// The kernel's random name for this run of the operating system.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ mod sqlite;
 
 use futures::future::BoxFuture;
 
-pub use boot::{boottime_ms, os_boot_id};
+pub use boot::{boottime_ms, boottime_ns, os_boot_id};
 pub use model::{
     Answer, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task, Tombstone,
 };

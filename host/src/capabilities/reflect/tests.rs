@@ -39,16 +39,10 @@ impl Bench {
         let bytes = wat::parse_str(text).unwrap();
         let component = self.engine.component(Digest::of(&bytes), &bytes).unwrap();
         let prepared = self.linked.prepare(&component, &bytes).unwrap();
-        let setup = Setup {
-            limits: crate::config::Limits::default(),
-            grants: Arc::new(Granted::default()),
-            caller: Arc::new(Nobody(|_: &str| {})),
-            seed: [7; 32],
-            fuel_slice: 10_000,
-            meter: Arc::default(),
-        };
+        let nobody = Arc::new(Nobody(|_: &str| {}));
+        let setup = Setup::fresh(crate::config::Limits::default(), Arc::default(), nobody, [7; 32], 10_000);
         let request = Request::Tool { name: name.to_owned(), arguments: arguments.to_string() };
-        match call(&prepared, setup, request).await.0 {
+        match call(&prepared, setup, &request).await.0 {
             Ok(Response::Tool(answer)) => answer,
             other => panic!("no answer: {other:?}"),
         }

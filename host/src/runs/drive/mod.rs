@@ -59,7 +59,7 @@ struct Waiter {
 pub(super) struct Driver {
     runs: Arc<Runs>,
     run: Arc<Run>,
-    request: Option<Request>,
+    request: Arc<Request>,
     waiters: Vec<Waiter>,
     held: Option<Held>,
     /// A client has the task's handle.
@@ -108,7 +108,7 @@ impl Driver {
             deadline: Some(now + client.patience(call).duration()),
             active_left: run.work.plugin.policy.limits.active_time.duration(),
             runs,
-            request: Some(start.request),
+            request: Arc::new(start.request),
             waiters: vec![Waiter { reply: start.reply, tasks: client.promotes() }],
             held: start.held,
             revealed: false,
@@ -232,26 +232,21 @@ impl Driver {
         self.permit = Some(permit);
         self.active_since = Some(Instant::now());
         let (run, fuel_slice) = (self.run.clone(), self.runs.fuel_slice);
-        let request = self.request.take();
+        let request = self.request.clone();
         self.guest = Some(Box::pin(async move {
-            let Some(request) = request else {
-                return (Err(Abort::Host("a run was started twice".into())), Used::default());
-            };
-            let mut seed = [0; 32];
-            if let Err(e) = getrandom::fill(&mut seed) {
-                return (Err(Abort::Host(format!("no randomness: {e}"))), Used::default());
-            }
             let plugin = &run.work.plugin;
             let caller: Arc<dyn Caller> = run.clone();
             let setup = Setup {
                 limits: plugin.policy.limits.clone(),
                 grants: plugin.granted.clone(),
                 caller,
-                seed,
+                seed: run.past.seed,
+                journal: run.past.journal.clone(),
+                began: run.past.began,
                 fuel_slice,
                 meter: run.meter.clone(),
             };
-            capabilities::call(&plugin.prepared, setup, request).await
+            capabilities::call(&plugin.prepared, setup, &request).await
         }));
     }
 

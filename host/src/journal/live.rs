@@ -1,0 +1,237 @@
+//! The journal while its run lives: the cursor over what was kept, and what is new.
+
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+use super::{
+    Call, Entry, Header, Kept, Mismatch, Started,
+    codec::{self, Clocks, MARK_BITS},
+    mismatch::{Done, Had},
+    pieces::Sealer,
+};
+
+/// Why a journal that grew too large is no longer kept.
+const TOO_LARGE: &str = "its journal is over the limit `journal`";
+
+pub(super) struct Inner {
+    key: (u64, u64),
+    trail: u64,
+    limit: usize,
+    /// Entries so far, replayed and recorded.
+    entries: u64,
+    /// Bytes of all entries.
+    size: usize,
+    pinned: Option<&'static str>,
+    /// What is left to replay.
+    replay: Option<Replay>,
+    /// A `start` was replayed whose `end` was never kept: the next `end` is its.
+    again: bool,
+    clocks: Clocks,
+    /// Entries that were not taken yet.
+    news: Vec<u8>,
+    /// The number of the first of them.
+    first: u64,
+    sealer: Sealer,
+}
+
+struct Replay {
+    bytes: Vec<u8>,
+    at: usize,
+    clocks: Clocks,
+    compare_fuel: bool,
+}
+
+impl Replay {
+    fn next(&mut self) -> Option<Entry> {
+        let mut rest = &self.bytes[self.at..];
+        let entry = codec::decode(&mut rest, &mut self.clocks);
+        self.at = self.bytes.len() - rest.len();
+        entry
+    }
+}
+
+impl Inner {
+    pub(super) fn new(key: [u8; 16], limit: usize) -> Self {
+        let key = u128::from_le_bytes(key);
+        Self {
+            key: (key as u64, (key >> 64) as u64),
+            trail: 0,
+            limit,
+            entries: 0,
+            size: 0,
+            pinned: None,
+            replay: None,
+            again: false,
+            clocks: Clocks::default(),
+            news: Vec::new(),
+            first: 0,
+            sealer: Sealer::default(),
+        }
+    }
+
+    pub(super) fn replay(&mut self, kept: Kept, compare_fuel: bool) {
+        self.size = kept.entries.len();
+        self.sealer = kept.sealer;
+        self.replay =
+            Some(Replay { bytes: kept.entries, at: 0, clocks: Clocks::default(), compare_fuel });
+        self.settle();
+    }
+
+    /// Goes live where everything is replayed.
+    fn settle(&mut self) {
+        if let Some(replay) = &self.replay
+            && replay.at == replay.bytes.len()
+        {
+            self.clocks = replay.clocks;
+            self.first = self.entries;
+            self.replay = None;
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.replay.is_none()
+    }
+
+    pub(super) fn note(&mut self, call: &'static str, request: &[u8]) {
+        if self.pinned.is_none() {
+            self.trail = self.hash(call.as_bytes(), request);
+        }
+    }
+
+    pub(super) fn clock(&mut self, call: Call, read: impl FnOnce() -> u64) -> Result<u64, Mismatch> {
+        match self.had() {
+            None => {
+                let ns = read();
+                self.put(&Entry::Clock(call, ns));
+                Ok(ns)
+            }
+            Some(Entry::Clock(had, ns)) if had == call => Ok(ns),
+            Some(other) => Err(self.mismatch(&other, Done::Clock(call))),
+        }
+    }
+
+    pub(super) fn again(&mut self, call: Call, request: &[u8], answer: &[u8]) -> Result<(), Mismatch> {
+        if self.pinned.is_some() {
+            return Ok(());
+        }
+        self.trail = self.hash(&[call as u8], request);
+        let hash = self.hash(answer, &[]) as u32;
+        match self.had() {
+            None => {
+                self.put(&Entry::Again(call, hash));
+                Ok(())
+            }
+            Some(Entry::Again(had, before)) if had == call && before == hash => Ok(()),
+            Some(other) => Err(self.mismatch(&other, Done::Again(call, hash))),
+        }
+    }
+
+    pub(super) fn start(&mut self, call: Call, request: &[u8], fuel: u64) -> Result<Started, Mismatch> {
+        if self.pinned.is_some() {
+            return Ok(Started::Fresh);
+        }
+        self.trail = self.hash(&[call as u8], request);
+        let mark = self.trail & ((1 << MARK_BITS) - 1);
+        let compare = self.replay.as_ref().is_some_and(|r| r.compare_fuel);
+        match self.had() {
+            None => {
+                self.put(&Entry::Start(call, mark, fuel));
+                Ok(Started::Fresh)
+            }
+            Some(Entry::Start(had, was, then))
+                if had == call && was == mark && (!compare || fuel == 0 || then == fuel) =>
+            {
+                match self.had() {
+                    Some(Entry::End(answer)) => Ok(Started::Replayed(answer)),
+                    None => {
+                        self.again = true;
+                        Ok(Started::Again)
+                    }
+                    Some(other) => Err(self.mismatch(&other, Done::End)),
+                }
+            }
+            Some(other) => Err(self.mismatch(&other, Done::Start(call, mark, fuel))),
+        }
+    }
+
+    pub(super) fn end(&mut self, answer: &[u8]) {
+        self.again = false;
+        self.put(&Entry::End(answer.to_vec()));
+    }
+
+    pub(super) fn finish(&mut self) -> Result<(), Mismatch> {
+        match self.had() {
+            None => Ok(()),
+            Some(other) => Err(self.mismatch(&other, Done::Returned)),
+        }
+    }
+
+    pub(super) fn pin(&mut self, why: &'static str) {
+        if self.pinned.is_none() {
+            self.pinned = Some(why);
+            self.news = Vec::new();
+        }
+    }
+
+    pub(super) fn pinned(&self) -> Option<&'static str> {
+        self.pinned
+    }
+
+    pub(super) fn head(&mut self, header: &Header) -> Option<Vec<u8>> {
+        self.sealer.is_new().then(|| self.sealer.head(header))
+    }
+
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        if !self.has_news() {
+            return None;
+        }
+        let piece = self.sealer.piece(self.first, &self.news);
+        self.news.clear();
+        self.first = self.entries;
+        Some(piece)
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    pub(super) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The next entry to replay; none once live.
+    fn had(&mut self) -> Option<Entry> {
+        let entry = self.replay.as_mut()?.next()?;
+        self.entries += 1;
+        self.settle();
+        Some(entry)
+    }
+
+    fn mismatch(&self, had: &Entry, done: Done) -> Mismatch {
+        Mismatch::new(self.entries.saturating_sub(1), &Had::of(had), &done)
+    }
+
+    fn put(&mut self, entry: &Entry) {
+        if self.pinned.is_some() {
+            return;
+        }
+        let before = self.news.len();
+        codec::encode(&mut self.news, &mut self.clocks, entry);
+        self.size += self.news.len() - before;
+        self.entries += 1;
+        if self.size > self.limit {
+            self.pin(TOO_LARGE);
+        }
+    }
+
+    /// Hash of the trail so far, `head` and `tail`, under the run's key.
+    fn hash(&self, head: &[u8], tail: &[u8]) -> u64 {
+        let mut h = SipHasher13::new_with_keys(self.key.0, self.key.1);
+        h.write(&self.trail.to_le_bytes());
+        h.write(&(head.len() as u64).to_le_bytes());
+        h.write(head);
+        h.write(tail);
+        h.finish()
+    }
+}
