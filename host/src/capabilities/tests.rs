@@ -160,7 +160,8 @@ async fn a_loop_yields_and_ends_when_dropped() {
     let mut bench = Bench::new();
     bench.limits.fuel = u64::MAX >> 1;
     let prepared = bench.prepare(&guest("", "(loop $l (br $l)) (call $ok)")).unwrap();
-    let run = call(&prepared, bench.setup(), request());
+    let request = request();
+    let run = call(&prepared, bench.setup(), &request);
     let timeout = tokio::time::timeout(std::time::Duration::from_millis(50), run).await;
     assert!(timeout.is_err(), "one thread served both the guest and the timer");
 }
@@ -225,9 +226,9 @@ async fn a_large_result_is_not_taken() {
 async fn no_room_is_the_hosts_failure() {
     let bench = Bench::with_room(0);
     let prepared = bench.prepare(&guest("", "(loop $l (br $l)) (call $ok)")).unwrap();
-    let mut runs = Vec::new();
+    let (request, mut runs) = (request(), Vec::new());
     for _ in 0..40 {
-        runs.push(Box::pin(call(&prepared, bench.setup(), request())));
+        runs.push(Box::pin(call(&prepared, bench.setup(), &request)));
     }
     let (ended, ..) = futures::future::select_all(runs).await;
     assert!(matches!(ended.0, Err(Abort::Host(_))), "{:?}", ended.0);

@@ -121,10 +121,11 @@ fn list(tasks: &[Task], live: bool, out: Out) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The status, or that it is on its way out.
+/// The status, or what more there is to say of it.
 fn word(task: &Task) -> &'static str {
     match task.cancel_requested {
         Some(_) if !task.status.is_terminal() => "cancelling",
+        _ if task.status == Status::Working && is_parked(task) => "sleeping",
         _ => task.status.as_str(),
     }
 }
@@ -140,12 +141,17 @@ fn age(now: UnixMillis, then: UnixMillis) -> String {
     }
 }
 
+/// True where it lives and has no instance.
+fn is_parked(task: &Task) -> bool {
+    !task.status.is_terminal() && task.holder.is_none()
+}
+
 fn brief(task: &Task) -> Value {
     json!({
         "taskId": task.id.to_string(), "tool": task.tool, "plugin": task.plugin, "status": task.status.as_str(),
         "statusMessage": task.status_message, "principal": task.principal.as_str(),
         "createdAt": task.created_at.rfc3339(), "lastUpdatedAt": task.updated_at.rfc3339(),
-        "cancelRequested": task.cancel_requested.is_some(),
+        "cancelRequested": task.cancel_requested.is_some(), "parked": is_parked(task), "resumed": task.resumed,
     })
 }
 

@@ -53,6 +53,22 @@ impl TaskRules {
     pub const SETTLE_RETRY: Millis = Millis(1000);
     /// How often a waiter looks at a task that another process runs.
     pub const WAIT_LOOK: Millis = Millis(500);
+    /// How long new entries of a task's journal may wait for their commit, where nothing else commits them. What a crash
+    /// then loses are readings of clocks and the like, which happen again.
+    pub const FLUSH: Millis = Millis(1000);
+    /// How often a resumed run is looked at, whether it has come to the end of its journal.
+    pub const RESUMING: Millis = Millis(50);
+    /// How often a process looks for tasks to resume that nobody told it of.
+    pub const RESUME: Millis = Millis(1000);
+    /// Tasks of one such look.
+    pub const RESUME_STEP: u32 = 100;
+    /// One of so many slots is for runs that are being resumed: new calls have the others.
+    pub const RESUME_SHARE: u32 = 4;
+    /// How long after a failure of the host a task is resumed again.
+    pub const HOST_RETRY: Millis = Millis::from_secs(10);
+    /// Crashes of hosts while they resumed a task, after which it ends. The first may be another task's fault: from then
+    /// on it is resumed with no other of its kind beside it.
+    pub const POISON: u32 = 4;
     /// Changes that a slow listener may lag behind before it misses some.
     pub const CHANGES: usize = 1024;
 }

@@ -178,8 +178,8 @@ impl Inner {
         self.pinned
     }
 
-    pub(super) fn head(&mut self, header: &Header) -> Option<Vec<u8>> {
-        self.sealer.is_new().then(|| self.sealer.head(header))
+    pub(super) fn head(&mut self, header: impl FnOnce() -> Header) -> Option<Vec<u8>> {
+        self.sealer.is_new().then(|| self.sealer.head(&header()))
     }
 
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {

@@ -109,7 +109,7 @@ impl Journal {
 
     /// The first piece, which must be taken before all others; `None` for one that replays, whose header is kept
     /// already.
-    pub fn head(&self, header: &Header) -> Option<Vec<u8>> {
+    pub fn head(&self, header: impl FnOnce() -> Header) -> Option<Vec<u8>> {
         self.lock().head(header)
     }
 

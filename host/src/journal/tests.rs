@@ -65,7 +65,7 @@ fn run(journal: &Journal, step: &Step) -> Result<Vec<u8>, Mismatch> {
 /// What is kept of `steps` that were committed after each of `commits`, and at the end.
 fn kept(steps: &[Step], commits: &[usize]) -> Vec<Vec<u8>> {
     let journal = empty();
-    let mut pieces = vec![journal.head(&header()).unwrap()];
+    let mut pieces = vec![journal.head(header).unwrap()];
     for (n, step) in steps.iter().enumerate() {
         run(&journal, step).unwrap();
         if commits.contains(&n) {
@@ -107,7 +107,7 @@ proptest! {
         }
         prop_assert!(journal.is_live());
         prop_assert!(journal.finish().is_ok());
-        prop_assert!(journal.head(&header()).is_none() && !journal.has_news());
+        prop_assert!(journal.head(header).is_none() && !journal.has_news());
     }
 
     #[test]
@@ -132,7 +132,7 @@ proptest! {
     fn every_changed_byte_is_found(
         steps in proptest::collection::vec(step(), 1..10),
         at in any::<prop::sample::Index>(),
-        bit in 0..8,
+        bit in 0_u8..8,
     ) {
         let mut pieces = kept(&steps, &[2, 5]);
         let whole: usize = pieces.iter().map(Vec::len).sum();
@@ -190,7 +190,7 @@ fn fuel_of_other_code_is_not_compared() {
 #[test]
 fn a_call_without_its_answer_begins_again() {
     let journal = empty();
-    let mut pieces = vec![journal.head(&header()).unwrap()];
+    let mut pieces = vec![journal.head(header).unwrap()];
     assert_eq!(journal.start(Call::Input, b"q", 9), Ok(Started::Fresh));
     pieces.extend(journal.take());
     // Killed here.

@@ -193,7 +193,7 @@ impl Checker {
         Granted::resolve(&policy.grants, &forbidden(&self.config)).map_err(Problem::bad_grant)
     }
 
-    fn prepare(&self, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {
+    pub(super) fn prepare(&self, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {
         let permit = self.runtime.block_on(self.compiling.acquire());
         let component =
             self.engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;

@@ -7,6 +7,7 @@ mod headers;
 mod keep;
 mod look;
 mod pace;
+mod pinned;
 mod problem;
 mod scan;
 mod schema;
@@ -39,6 +40,7 @@ use crate::{
 pub use check::Stop;
 pub use look::{Looked, look};
 pub use pace::Pace;
+pub use pinned::Pinned;
 pub use problem::Problem;
 pub use schema::Validator;
 pub use template::UriTemplate;
@@ -233,6 +235,8 @@ pub struct Refusal {
 pub struct Plugins {
     current: channel::Receiver<Arc<Catalog>>,
     relists: Arc<watch::Relists>,
+    checker: Arc<check::Checker>,
+    made: pinned::Made,
     contents: broadcast::Sender<Arc<str>>,
     cancel: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -273,12 +277,13 @@ impl Plugins {
         let checker =
             check::Checker { config, engine, linked, keep, cancel: cancel.clone(), runtime, compiling };
         let (published, current) = channel::channel(Arc::default());
-        let mut watcher = watch::Watcher::new(Arc::new(checker), store, clock, published);
+        let checker = Arc::new(checker);
+        let mut watcher = watch::Watcher::new(checker.clone(), store, clock, published);
         watcher.restore(rows, found).await;
         let relists = Arc::clone(&watcher.relists);
         let task = Mutex::new(Some(tokio::spawn(watcher.run())));
         let contents = broadcast::channel(CONTENTS).0;
-        Ok(Arc::new(Self { current, relists, contents, cancel, task }))
+        Ok(Arc::new(Self { current, relists, checker, made: pinned::Made::default(), contents, cancel, task }))
     }
 
     /// What is served now. Cheap.

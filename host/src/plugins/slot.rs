@@ -166,7 +166,8 @@ fn sign(meta: &mut Option<rmcp::model::MetaObject>, plugin: &Plugin) {
     meta.get_or_insert_default().insert("layby/plugin".into(), plugin.name.as_str().into());
 }
 
-fn tool(plugin: &Arc<Plugin>, mut built: BuiltTool) -> Arc<Tool> {
+/// A tool as it is served by `plugin`.
+pub(super) fn tool(plugin: &Arc<Plugin>, mut built: BuiltTool) -> Arc<Tool> {
     sign(&mut built.listed.meta, plugin);
     Arc::new(Tool {
         name: built.name,

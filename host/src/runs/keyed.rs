@@ -57,7 +57,10 @@ impl Runs {
         // The commit must not be torn by a client that leaves: a row without a driver would wait for ever.
         let runs = self.clone();
         let started = tokio::spawn(async move {
-            match runs.tasks.admit(new, Vec::new()).await {
+            // Durable from here on: its journal begins before its guest does.
+            let kept = run.past.journal.pinned().is_none();
+            let head = kept.then(|| run.past.journal.head(|| run.past.header(&run.work, &request, run.client())));
+            match runs.tasks.admit(new, head.flatten().into_iter().collect()).await {
                 Ok(Admission::Fresh(held, _)) => runs.launch(run, request, Some(held), early).await,
                 Ok(Admission::Repeat(task)) => {
                     let tool = run.work.tool().map(AsRef::as_ref);

@@ -9,7 +9,9 @@ mod ask;
 mod drive;
 mod keyed;
 mod outcome;
+mod park;
 mod past;
+mod resume;
 mod retry;
 mod rounds;
 mod run;
@@ -205,6 +207,7 @@ pub struct Runs {
     plugins: Arc<Plugins>,
     tasks: Arc<Tasks>,
     slots: admission::Slots,
+    resumes: resume::Resumes,
     rounds: Arc<rounds::Rounds>,
     guests: std::sync::Mutex<Option<tokio::runtime::Runtime>>,
     guests_handle: tokio::runtime::Handle,
@@ -220,7 +223,7 @@ pub struct Runs {
 const CHECK_INLINE_BYTES: usize = 64 * 1024;
 
 impl Runs {
-    /// Starts the guests' own runtime. `sealing_key` is the store's [`SEALING_KEY`], 32 bytes or more.
+    /// Starts the guests' own runtime, and goes on with the tasks that are nobody's. `sealing_key` is the store's [`SEALING_KEY`], 32 bytes or more.
     ///
     /// # Errors
     /// Threads that cannot be started; a key that is too short.
@@ -240,9 +243,10 @@ impl Runs {
             .thread_name("guest")
             .enable_all()
             .build()?;
-        Ok(Arc::new(Self {
+        let runs = Arc::new(Self {
             plugins,
             tasks,
+            resumes: resume::Resumes::new(config.host.concurrency),
             slots: admission::Slots::new(&config.host),
             rounds: rounds::Rounds::new(seal, &config.host),
             guests_handle: guests.handle().clone(),
@@ -251,7 +255,9 @@ impl Runs {
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             fuel_slice: config.host.fuel_slice,
-        }))
+        });
+        runs.start_resuming();
+        Ok(runs)
     }
 
     /// Serves one request, from admission to an answer. Cancel-safe: dropping the future means that
@@ -306,7 +312,7 @@ impl Runs {
         let Call { principal, client, outlet, asks, input, .. } = call;
         let origin = run::Origin { principal, client, outlet, asks, mark };
         let work = target::Work::of_tool(tool);
-        let past = match past::Past::none(&work.plugin.policy.limits) {
+        let past = match past::Past::none(&work.plugin) {
             Ok(past) => past,
             Err(fault) => return Answer::Error(fault),
         };
@@ -339,7 +345,7 @@ impl Runs {
         };
         let Call { principal, client, outlet, asks, input, .. } = call;
         let origin = run::Origin { principal, client, outlet, asks, mark };
-        let past = match past::Past::none(&work.plugin.policy.limits) {
+        let past = match past::Past::none(&work.plugin) {
             Ok(past) => past,
             Err(fault) => return Answer::Error(fault),
         };

@@ -9,7 +9,7 @@ use super::{
     target::{Subject, Work, prompt_unknown, resource_unknown},
 };
 use crate::{
-    base::Fault,
+    base::{Fault, Millis},
     capabilities::{self, Abort, NotMcp, Response, wit_types},
     plugins::Tool,
     store::End,
@@ -28,6 +28,15 @@ pub(super) enum Outcome {
     Stopped(End),
     /// The host ended it for its own reasons: nothing of it is kept for a repeat.
     Dropped(Fault),
+    /// It waits without an instance: the task goes on when the wait is over.
+    Parks,
+    /// Another instance goes on with the task, here or elsewhere, after `retry` where there is one.
+    HandsBack {
+        /// The pause before.
+        retry: Option<Millis>,
+    },
+    /// The task has another holder, or has ended.
+    Lost(Fault),
 }
 
 /// Why a guest gave no result, as its kinds of error have in common.
@@ -170,7 +179,9 @@ impl Outcome {
                 code.and_then(Value::as_str).unwrap_or("tool error")
             }
             Self::Answer(_) => "ok",
-            Self::Error(fault) | Self::Dropped(fault) => fault.code,
+            Self::Error(fault) | Self::Dropped(fault) | Self::Lost(fault) => fault.code,
+            Self::Parks => "parked",
+            Self::HandsBack { .. } => "handed back",
             Self::Cancelled => "cancelled",
             Self::Stopped(End::Failed(error)) => error["data"]["code"].as_str().unwrap_or("stopped"),
             Self::Stopped(_) => "stopped",
@@ -180,7 +191,9 @@ impl Outcome {
     pub(super) fn into_answer(self) -> Answer {
         match self {
             Self::Answer(answer) => answer,
-            Self::Error(fault) | Self::Dropped(fault) => Answer::Error(fault),
+            Self::Error(fault) | Self::Dropped(fault) | Self::Lost(fault) => Answer::Error(fault),
+            // These settle nothing, and nobody waits for them.
+            Self::Parks | Self::HandsBack { .. } => Answer::Error(super::host_stopping()),
             Self::Cancelled => cancelled(),
             Self::Stopped(end) => ended_answer(end),
         }
@@ -195,9 +208,10 @@ impl Outcome {
                     End::Failed(Fault::internal("host_failure", format!("unwritable result: {e}")).to_json())
                 }
             },
-            Self::Answer(Answer::Error(fault)) | Self::Error(fault) | Self::Dropped(fault) => {
+            Self::Answer(Answer::Error(fault)) | Self::Error(fault) | Self::Dropped(fault) | Self::Lost(fault) => {
                 End::Failed(fault.to_json())
             }
+            Self::Parks | Self::HandsBack { .. } => End::Failed(super::host_stopping().to_json()),
             Self::Answer(_) => {
                 End::Failed(Fault::internal("host_failure", "only tools make tasks").to_json())
             }

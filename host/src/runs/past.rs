@@ -8,6 +8,7 @@ use crate::{
     capabilities::{Began, Request, journal_key},
     config::{CallPolicy, Grants, Limits},
     journal::{Header, Journal, Kept, Start},
+    plugins::Plugin,
     store::{boottime_ns, os_boot_id},
 };
 
@@ -32,13 +33,17 @@ impl Past {
     ///
     /// # Errors
     /// The system has no randomness.
-    pub(super) fn none(limits: &Limits) -> Result<Self, Fault> {
+    pub(super) fn none(plugin: &Plugin) -> Result<Self, Fault> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|e| {
             tracing::error!("no randomness: {e}");
             Fault::internal("host_failure", "The host has no randomness. The operator's log has the reason.")
         })?;
-        let journal = Journal::record(journal_key(seed), limits.journal.as_usize());
+        let journal = Journal::record(journal_key(seed), plugin.policy.limits.journal.as_usize());
+        if plugin.granted.may_block() {
+            // Before its first change of a file, not with it: what is pinned must never be resumed.
+            journal.pin("it has folders, whose use is not recorded yet");
+        }
         Ok(Self { seed, journal, began: Began::now() })
     }
 

@@ -68,8 +68,8 @@ pub(super) struct Run {
     /// The guest's open question, until the driver takes it. A guest has one thread, so one place is enough.
     question: Mutex<Option<Question>>,
     questioned: Notify,
-    /// Until when the guest sleeps, if it does.
-    sleep: Mutex<Option<Instant>>,
+    /// Since when and until when the guest sleeps, if it does.
+    sleep: Mutex<Option<(Instant, Instant)>>,
     /// That has changed.
     pub(super) slept: Notify,
     pub(super) past: Past,
@@ -175,8 +175,8 @@ impl Run {
         }
     }
 
-    /// Until when the guest sleeps, if it does.
-    pub(super) fn sleeps_until(&self) -> Option<Instant> {
+    /// Since when and until when the guest sleeps, if it does.
+    pub(super) fn sleep(&self) -> Option<(Instant, Instant)> {
         *lock(&self.sleep)
     }
 
@@ -276,7 +276,8 @@ impl Caller for Run {
     }
 
     fn sleeps(&self, left: Duration) {
-        *lock(&self.sleep) = Some(Instant::now() + left);
+        let now = Instant::now();
+        *lock(&self.sleep) = Some((now, now + left));
         self.slept.notify_one();
     }
 

@@ -37,7 +37,7 @@ pub(crate) use self::{
     client::checked as check_answers, faults::answers_invalid, machine::unused as unused_key,
 };
 use crate::{
-    base::{BootId, Clock, Digest, Fault, Millis, Principal, TaskId, failpoints},
+    base::{BootId, Clock, Digest, Fault, Millis, Principal, TaskId, UnixMillis, failpoints},
     config::{CallPolicy, Config, StoreConfig, TaskRules},
     store::{
         Answer, End, IdempotencyKey, Lease, Question, Status, Store, StoreError, Task, Updated, boottime_ms,
@@ -178,6 +178,11 @@ impl Tasks {
     /// Every committed change of a task in this process.
     pub fn changes(&self) -> broadcast::Receiver<TaskId> {
         self.inner.changes.subscribe()
+    }
+
+    /// The time by the clock that tasks go by.
+    pub fn now(&self) -> UnixMillis {
+        self.inner.clock.now()
     }
 
     /// Told whenever this process commits what makes a task that is nobody's fit to go on (its answers are

@@ -9,6 +9,7 @@ mod commands;
 mod contract;
 mod dev;
 mod docs;
+mod durable;
 mod extension;
 mod grants;
 mod hardening;

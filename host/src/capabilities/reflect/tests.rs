@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     base::Digest,
-    capabilities::{Granted, Linked, Nobody, Request, Response, Setup, Unfit, call},
+    capabilities::{Linked, Nobody, Request, Response, Setup, Unfit, call},
     engine::Engine,
 };
 

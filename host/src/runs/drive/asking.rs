@@ -34,6 +34,12 @@ impl Driver {
             let _ = question.reply.send(Err(InputError::Cancelled));
             return None;
         }
+        if question.again
+            && let Some(answers) = self.asked_before(&question.requests)
+        {
+            let _ = question.reply.send(answers);
+            return None;
+        }
         let mut slots = self.slots(question.requests);
         if let Err(fault) = self.answer_early(&mut slots).await {
             return Some(Outcome::Error(fault));
@@ -110,7 +116,7 @@ impl Driver {
     }
 
     fn rows(&self, slots: &[Slot]) -> Vec<store::Question> {
-        slots.iter().filter(|slot| slot.answer.is_none()).map(|slot| slot.question(self.rounds)).collect()
+        slots.iter().map(|slot| slot.question(self.rounds)).collect()
     }
 
     /// Commits the questions, and the task with them where there is none yet; then the handle may leave.
@@ -121,22 +127,33 @@ impl Driver {
         right: Waiting,
     ) -> Result<(), (oneshot::Sender<Answers>, Fault)> {
         let rows = self.rows(&slots);
-        let put = match &self.held {
-            Some(held) => {
-                match self.runs.tasks.ask(held, rows, self.run.work.policy(), None, Vec::new()).await {
-                    Ok(_) => self.reveal().await,
-                    Err(fault) => Err(fault),
-                }
+        let put = if self.held.is_some() {
+            match self.put(rows).await {
+                Ok(()) => self.reveal().await,
+                Err(fault) => Err(fault),
             }
-            None => self.promote(rows).await,
+        } else {
+            self.promote(rows).await
         };
         match put {
             Ok(()) => {
                 self.open = Some(Open::new(reply, slots, Way::Task, Some(right)));
+                self.durable.asked_at = Some(Instant::now());
                 Ok(())
             }
             Err(fault) => Err((reply, fault)),
         }
+    }
+
+    /// A question is an effect: its rows are committed together with all that the run had done before.
+    async fn put(&mut self, rows: Vec<store::Question>) -> Result<(), Fault> {
+        let (pieces, left) = (self.pieces(), self.active_left());
+        let Some(held) = &self.held else {
+            return Err(Fault::internal("host_failure", "The run is no task."));
+        };
+        self.runs.tasks.ask(held, rows, self.run.work.policy(), Some(left), pieces).await?;
+        self.saved();
+        Ok(())
     }
 
     /// Ends the request with the questions; a run with a row commits them first (P1).
@@ -156,10 +173,10 @@ impl Driver {
         };
         self.seat = Some(seat);
         let mut until = Some(expires);
-        if let Some(held) = &self.held {
+        if self.held.is_some() {
             // Then the row has the deadline, and whoever looks after tasks tells when it has passed.
             until = None;
-            if let Err(fault) = self.runs.tasks.ask(held, self.rows(&slots), call, None, Vec::new()).await {
+            if let Err(fault) = self.put(self.rows(&slots)).await {
                 return Err((reply, fault));
             }
         }

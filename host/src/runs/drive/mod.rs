@@ -5,6 +5,7 @@
 //! end at once), so a client that leaves never interrupts a commit.
 
 mod asking;
+mod durable;
 mod open;
 mod promote;
 mod retry;
@@ -15,8 +16,14 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::{sync::oneshot, time::Instant};
 
-use self::open::{Answers, Open};
-pub(super) use self::promote::new_task;
+use self::{
+    durable::Durable,
+    open::{Answers, Open},
+};
+pub(super) use self::{
+    durable::{Resuming, last_round},
+    promote::new_task,
+};
 use super::{
     Answer, Runs,
     admission::Permit,
@@ -27,6 +34,7 @@ use super::{
 use crate::{
     base::Fault,
     capabilities::{self, Abort, Caller, Request, Setup, Used, wit_call},
+    store,
     tasks::{Held, Signal},
 };
 
@@ -45,6 +53,8 @@ enum Event {
     Signal(Signal),
     Gone,
     Progressed,
+    /// The guest begins to sleep, or wakes.
+    Slept,
     Timer,
     HostStops,
 }
@@ -84,6 +94,7 @@ pub(super) struct Driver {
     active_since: Option<Instant>,
     grace_until: Option<Instant>,
     waited: bool,
+    durable: Durable,
 }
 
 /// What a driver starts with, beside its run.
@@ -101,6 +112,7 @@ impl Driver {
         let now = Instant::now();
         let (client, call) = (run.client(), run.work.policy());
         let early = if call.pre_answers { start.early } else { BTreeMap::new() };
+        let kept = start.held.is_some() && run.past.journal.pinned().is_none();
         if let Some(held) = &start.held {
             run.became(held.id);
         }
@@ -124,6 +136,41 @@ impl Driver {
             active_since: None,
             grace_until: None,
             waited: false,
+            durable: if kept { Durable::kept() } else { Durable::default() },
+            run,
+        }
+    }
+
+    /// Goes on with a task from its journal.
+    pub(super) fn resumed(
+        runs: Arc<Runs>,
+        run: Arc<Run>,
+        request: Arc<Request>,
+        held: Held,
+        task: &store::Task,
+        resuming: Resuming,
+    ) -> Self {
+        Self {
+            runs,
+            request,
+            waiters: Vec::new(),
+            held: Some(held),
+            revealed: task.revealed,
+            rounds: task.round().map_or(0, |round| round + 1),
+            keys: task.questions.iter().map(|q| q.key.clone()).collect(),
+            early: BTreeMap::new(),
+            seat: None,
+            admit: None,
+            permit: None,
+            guest: None,
+            open: None,
+            deadline: None,
+            taken_at: Instant::now(),
+            active_left: task.active_left.duration(),
+            active_since: None,
+            grace_until: None,
+            waited: true,
+            durable: Durable::resumed(resuming),
             run,
         }
     }
@@ -135,7 +182,14 @@ impl Driver {
             None => {
                 self.waited = true;
                 let (runs, run) = (self.runs.clone(), self.run.clone());
-                self.admit = Some(Box::pin(async move { runs.slots.admit(&run.work.plugin).await }));
+                let resumed = self.durable.is_resumed();
+                self.admit = Some(Box::pin(async move {
+                    if resumed {
+                        // It was admitted once: the bound on the queue is for new calls.
+                        return runs.slots.readmit(&run.work.plugin).await;
+                    }
+                    runs.slots.admit(&run.work.plugin).await
+                }));
             }
         }
         loop {
@@ -176,6 +230,7 @@ impl Driver {
                 Event::Evicted,
             () = run.requests.gone(), if unowned => Event::Gone,
             () = run.progressed.notified(), if self.revealed => Event::Progressed,
+            () = run.slept.notified(), if !unowned => Event::Slept,
             () = tokio::time::sleep_until(timer) => Event::Timer,
             () = runs.drain.cancelled(), if waiting => Event::HostStops,
             () = runs.stop.cancelled() => Event::HostStops,
@@ -186,7 +241,8 @@ impl Driver {
         let far = self.taken_at + Duration::from_secs(365 * 24 * 3600);
         let active = self.active_since.map(|since| since + self.active_left);
         let input = self.open.as_ref().and_then(Open::until);
-        [self.deadline, active, self.grace_until, input].into_iter().flatten().min().unwrap_or(far)
+        let (flush, park) = (self.flushes_at(), self.parks_at());
+        [self.deadline, active, self.grace_until, input, flush, park].into_iter().flatten().min().unwrap_or(far)
     }
 
     /// Reacts to one event; some outcome ends the run.
@@ -219,7 +275,10 @@ impl Driver {
                 }
                 None
             }
+            // The next timer is another one.
+            Event::Slept => None,
             Event::Timer => self.timer().await,
+            Event::HostStops if self.is_resumable() => Some(Outcome::HandsBack { retry: None }),
             Event::HostStops => Some(Outcome::Dropped(Fault::internal(
                 "interrupted",
                 "The host was shut down while this ran. What it had done is not known; call again.",
@@ -256,7 +315,8 @@ impl Driver {
         if let Some(tool) = self.run.work.tool() {
             tool.pace.note(quick);
         }
-        Outcome::of(&self.run, ended)
+        let failed = durable::host_failure(&ended).and_then(|why| self.host_failed(why));
+        failed.unwrap_or_else(|| Outcome::of(&self.run, ended))
     }
 
     fn signal(&mut self, signal: Signal) -> Option<Outcome> {
@@ -316,6 +376,12 @@ impl Driver {
         }
         if self.deadline.is_some_and(|at| at <= now) {
             return self.past_deadline().await;
+        }
+        if self.parks_at().is_some_and(|at| at <= now) {
+            return Some(Outcome::Parks);
+        }
+        if self.flushes_at().is_some_and(|at| at <= now) {
+            return self.flush().await;
         }
         None
     }

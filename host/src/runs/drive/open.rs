@@ -38,8 +38,8 @@ pub(super) struct Slot {
 impl Slot {
     /// As a row.
     pub(super) fn question(&self, round: u32) -> Question {
-        let (key, request) = (self.key.clone(), self.request.clone());
-        Question { key, round, kind: self.kind, request, answer: None }
+        let (key, request, answer) = (self.key.clone(), self.request.clone(), self.answer.clone());
+        Question { key, round, kind: self.kind, request, answer }
     }
 }
 
@@ -82,6 +82,11 @@ impl Open {
         }
     }
 
+    /// True while a task's row is to bring answers.
+    pub(super) const fn waits_in_task(&self) -> bool {
+        matches!(self.way, Way::Task) && self.ready.is_none()
+    }
+
     /// True while a retry is to bring answers.
     pub(super) const fn awaits_retry(&self) -> bool {
         matches!(self.way, Way::Retry { .. })
@@ -95,14 +100,15 @@ impl Open {
         }
     }
 
-    /// Takes the answers to the questions that were still open, in their order; the guest gets them with the
-    /// others once it has a slot.
+    /// Takes the answers to the questions that were still open, in their order, or to all of them; the guest gets them
+    /// once it has a slot.
     pub(super) fn complete(&mut self, answers: Answers) {
         if let Way::Retry { place, .. } = std::mem::replace(&mut self.way, Way::Done) {
             self.right = place.answered();
         }
         self.ready = Some(answers.and_then(|answers| {
-            let mut missing = self.slots.iter_mut().filter(|slot| slot.answer.is_none());
+            let all = answers.len() == self.slots.len();
+            let mut missing = self.slots.iter_mut().filter(|slot| all || slot.answer.is_none());
             for answer in answers {
                 if let Some(slot) = missing.next() {
                     slot.answer = Some(answer);

@@ -1,13 +1,11 @@
 //! From a held response to a task, and every run's end.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::Driver;
 use crate::{
     base::{Fault, Millis, TaskId},
-    runs::{Answer, Asks, outcome::Outcome, retry::no_tasks, run::Run},
+    runs::{Answer, Asks, host_stopping, outcome::Outcome, retry::no_tasks, run::Run},
     store,
     tasks::NewTask,
 };
@@ -52,9 +50,11 @@ impl Driver {
 
     /// Makes the run a task: its row is committed before the handle leaves (P1).
     pub(super) async fn promote(&mut self, questions: Vec<store::Question>) -> Result<(), Fault> {
-        let active = self.active_since.map_or(Duration::ZERO, |since| since.elapsed());
-        let new = new_task(&self.run, questions, Millis::from(self.active_left.saturating_sub(active)));
-        let (held, task) = self.runs.tasks.create(new, Vec::new()).await?;
+        let new = new_task(&self.run, questions, self.active_left());
+        // From here on no effect starts and no question is shown before all that came earlier is committed.
+        let pieces = self.pieces();
+        let (held, task) = self.runs.tasks.create(new, pieces).await?;
+        self.saved();
         self.run.became(held.id);
         self.run.log_task();
         self.held = Some(held);
@@ -111,6 +111,9 @@ impl Driver {
         self.open = None;
         self.admit = None;
         self.run.log_end(outcome.name());
+        let Some(outcome) = self.leave(outcome).await else {
+            return self.answer(Answer::Error(host_stopping()));
+        };
         let keep = !matches!(outcome, Outcome::Dropped(_) | Outcome::Cancelled);
         let mut answer = None;
         if let Some(held) = self.held.take() {

@@ -1,0 +1,264 @@
+//! What makes a run outlive its instance: its journal's commits, parking, giving the task back, and what a resumed run
+//! has asked before.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Driver, open::Answers};
+use crate::{
+    base::{Fault, Millis},
+    capabilities::{Abort, Asked, wit_call::InputError},
+    config::TaskRules,
+    runs::{
+        outcome::Outcome,
+        park::{self, Wait},
+        run::Run,
+    },
+    store::{self, Status},
+};
+
+/// The keeping of a run's journal.
+#[derive(Default)]
+pub(super) struct Durable {
+    /// The row has a journal.
+    kept: bool,
+    /// Pieces that were taken from the journal, and are not committed.
+    unsaved: Vec<Vec<u8>>,
+    /// When entries are to be committed.
+    flush_at: Option<Instant>,
+    /// Others were told that the run cannot be resumed.
+    pin_told: bool,
+    /// Since when its open questions wait.
+    pub(super) asked_at: Option<Instant>,
+    /// What a resumed run still replays.
+    resuming: Option<Resuming>,
+}
+
+/// The part of a resume that ends when the run is live.
+pub(in crate::runs) struct Resuming {
+    /// The last round of questions in its row.
+    pub(in crate::runs) round: Vec<store::Question>,
+    /// A share of the resumes that may go on at once.
+    pub(in crate::runs) _share: tokio::sync::OwnedSemaphorePermit,
+}
+
+impl Durable {
+    /// Of a run with a row that has its header.
+    pub(super) fn kept() -> Self {
+        Self { kept: true, flush_at: Some(Instant::now() + TaskRules::FLUSH.duration()), ..Self::default() }
+    }
+
+    /// True while it replays.
+    pub(super) const fn is_resumed(&self) -> bool {
+        self.resuming.is_some()
+    }
+
+    /// Of a run that is resumed.
+    pub(super) fn resumed(resuming: Resuming) -> Self {
+        Self {
+            kept: true,
+            flush_at: Some(Instant::now() + TaskRules::RESUMING.duration()),
+            resuming: Some(resuming),
+            ..Self::default()
+        }
+    }
+}
+
+impl Driver {
+    /// What the row's journal lacks, to be committed with whatever comes next. Stays to be asked for again until
+    /// [`Driver::saved`].
+    pub(super) fn pieces(&mut self) -> Vec<Vec<u8>> {
+        let past = &self.run.past;
+        if past.journal.pinned().is_some() && !self.durable.kept {
+            // There is nothing that a header could lead to.
+            return Vec::new();
+        }
+        let (run, request) = (&self.run, &self.request);
+        let head = past.journal.head(|| past.header(&run.work, request, run.client()));
+        self.durable.unsaved.extend(head);
+        self.durable.unsaved.extend(past.journal.take());
+        self.durable.unsaved.clone()
+    }
+
+    /// What [`Driver::pieces`] gave is committed.
+    pub(super) fn saved(&mut self) {
+        self.durable.kept |= !self.durable.unsaved.is_empty();
+        self.durable.unsaved.clear();
+        self.durable.flush_at = Some(Instant::now() + TaskRules::FLUSH.duration());
+    }
+
+    /// Active time that is left.
+    pub(super) fn active_left(&self) -> Millis {
+        let active = self.active_since.map_or(Duration::ZERO, |since| since.elapsed());
+        Millis::from(self.active_left.saturating_sub(active))
+    }
+
+    /// Commits what the journal has new, where the run is a task. Some outcome where the run is another's now.
+    pub(super) async fn flush(&mut self) -> Option<Outcome> {
+        let done = self.commit().await;
+        let next = if self.durable.resuming.is_some() { TaskRules::RESUMING } else { TaskRules::FLUSH };
+        self.durable.flush_at = Some(Instant::now() + next.duration());
+        match done {
+            Err(fault) if is_lost(&fault) => Some(Outcome::Lost(fault)),
+            // The store does not work now: it is tried again, and no effect starts before.
+            Err(fault) => {
+                tracing::warn!(work = %self.run.work, "the journal was not committed; trying again: {fault}");
+                None
+            }
+            Ok(()) => None,
+        }
+    }
+
+    async fn commit(&mut self) -> Result<(), Fault> {
+        let runs = self.runs.clone();
+        let journal = self.run.past.journal.clone();
+        let (news, left) = (journal.has_news() || !self.durable.unsaved.is_empty(), self.active_left());
+        let pieces = if news { self.pieces() } else { Vec::new() };
+        let Some(held) = &self.held else { return Ok(()) };
+        if self.durable.resuming.is_some() && journal.is_live() {
+            runs.tasks.live(held).await?;
+            self.durable.resuming = None;
+        }
+        if let Some(why) = journal.pinned().filter(|_| self.durable.kept && !self.durable.pin_told) {
+            runs.tasks.pin(held, why.to_owned()).await?;
+            self.durable.pin_told = true;
+        }
+        if !pieces.is_empty() {
+            runs.tasks.commit(held, left, pieces).await?;
+            self.saved();
+        }
+        Ok(())
+    }
+
+    /// When the journal is to be committed next. A run that waits does nothing that would need it.
+    pub(super) fn flushes_at(&self) -> Option<Instant> {
+        self.durable.flush_at.filter(|_| self.held.is_some() && self.active_since.is_some())
+    }
+
+    /// True where another instance, here or elsewhere, could go on with this run.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.held.is_some()
+            && self.durable.kept
+            && self.run.past.journal.pinned().is_none()
+            && !self.run.is_cancelled()
+    }
+
+    /// When the instance goes, if the run waits and nobody waits for the run.
+    pub(super) fn parks_at(&self) -> Option<Instant> {
+        if !self.is_resumable() || self.seat.is_some() || !self.waiters.is_empty() {
+            return None;
+        }
+        let wait = match (&self.open, self.run.sleeps()) {
+            (Some(open), _) => {
+                Wait { since: self.durable.asked_at.filter(|_| open.waits_in_task())?, until: None }
+            }
+            (None, Some((since, until))) => Wait { since, until: Some(until) },
+            (None, None) => return None,
+        };
+        let spent = self.run.work.plugin.policy.limits.active_time.duration().saturating_sub(self.active_left);
+        park::parks_at(wait, self.run.work.policy().linger.duration(), spent)
+    }
+
+    /// The outcome of a failure that says nothing about the run.
+    pub(super) fn host_failed(&self, why: &str) -> Option<Outcome> {
+        if !self.is_resumable() {
+            return None;
+        }
+        let task = self.held.as_ref().map(|held| held.id);
+        tracing::error!(plugin = %self.run.work.plugin.name, work = %self.run.work, task = ?task,
+            "the host failed; the task goes on later: {why}");
+        Some(Outcome::HandsBack { retry: Some(TaskRules::HOST_RETRY) })
+    }
+
+    /// Gives up the instance and, where the outcome says so, the task: none where that was all there was to do.
+    pub(super) async fn leave(&mut self, outcome: Outcome) -> Option<Outcome> {
+        let wake_at = match &outcome {
+            Outcome::Parks => self.wake_at(),
+            Outcome::HandsBack { .. } => None,
+            Outcome::Lost(fault) => {
+                tracing::warn!(work = %self.run.work, "the task is another process's: {fault}");
+                self.held = None;
+                return None;
+            }
+            _ => return Some(outcome),
+        };
+        // In this order: nobody may resume a run whose instance is still there.
+        self.guest = None;
+        self.permit = None;
+        let pieces = self.pieces();
+        let left = self.active_left();
+        let held = self.held.take()?;
+        let mut retry = None;
+        let held = match outcome {
+            Outcome::Parks => match self.runs.tasks.park(held, wake_at, left, pieces).await {
+                Ok(_) => return None,
+                // Its answers came in between, or the store does not work: another instance goes on.
+                Err((held, fault)) => {
+                    tracing::debug!(task = %held.id, "not parked: {fault}");
+                    held
+                }
+            },
+            Outcome::HandsBack { retry: pause } => {
+                retry = pause.map(|pause| self.runs.tasks.now() + pause);
+                if let Err(fault) = self.runs.tasks.commit(&held, left, pieces).await {
+                    tracing::warn!(task = %held.id, "the journal's end is lost, and happens again: {fault}");
+                }
+                held
+            }
+            _ => return None,
+        };
+        let id = held.id;
+        match self.runs.tasks.hand_back(held, retry, true).await {
+            Ok(_) => self.runs.tasks.resume_hint().notify_one(),
+            // Who looks after tasks gives it back a little later, or ends it where that was asked for.
+            Err(fault) => tracing::debug!(task = %id, "not handed back: {fault}"),
+        }
+        None
+    }
+
+    /// The end of the guest's sleep, by the clock that others go by.
+    fn wake_at(&self) -> Option<crate::base::UnixMillis> {
+        let (_, until) = self.run.sleeps().filter(|_| self.open.is_none())?;
+        Some(self.runs.tasks.now() + Millis::from(until.saturating_duration_since(Instant::now())))
+    }
+
+    /// What became of questions that the run had asked before it was resumed; none where it had not.
+    pub(super) fn asked_before(&mut self, requests: &[Asked]) -> Option<Answers> {
+        let resuming = self.durable.resuming.as_mut()?;
+        let round = std::mem::take(&mut resuming.round);
+        let same = round.len() == requests.len()
+            && round.iter().zip(requests).all(|(row, asked)| *row.request == asked.request);
+        // A round that is over without all answers has run out.
+        same.then(|| {
+            round.into_iter().map(|row| row.answer).collect::<Option<_>>().ok_or(InputError::TimedOut)
+        })
+    }
+}
+
+/// True where the run must stop and may settle nothing.
+fn is_lost(fault: &Fault) -> bool {
+    matches!(fault.code, "task_fenced" | "task_ended" | "task_unknown")
+}
+
+/// The last round in a row, where it is not open any more.
+pub(in crate::runs) fn last_round(task: &store::Task) -> Vec<store::Question> {
+    let round = task.round().filter(|_| task.status == Status::Working);
+    task.questions.iter().filter(|q| Some(q.round) == round).cloned().collect()
+}
+
+/// The host's own failure, where `ended` is one.
+pub(super) fn host_failure<T>(ended: &Result<T, Abort>) -> Option<&str> {
+    match ended {
+        Err(Abort::Host(why)) => Some(why),
+        _ => None,
+    }
+}
+
+impl Run {
+    /// Since when and until when the guest sleeps, if it does.
+    fn sleeps(&self) -> Option<(Instant, Instant)> {
+        let (since, until) = self.sleep()?;
+        Some((Instant::from_std(since), Instant::from_std(until)))
+    }
+}

@@ -1,0 +1,182 @@
+//! Goes on with tasks that are nobody's: parked ones whose answers are there or whose time has come, and those of
+//! processes that are gone.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{
+    Asks, Client, Runs,
+    drive::{Driver, Resuming, last_round},
+    past::{Past, Settings},
+    run::{Origin, Run},
+    target::Work,
+};
+use crate::{
+    base::{Digest, Fault},
+    capabilities::Request,
+    config::TaskRules,
+    engine::SEMANTICS,
+    journal::{Damaged, Kept},
+    plugins::Pinned,
+    store::{End, Task},
+    tasks::Held,
+};
+
+/// The shares of resumes.
+pub(super) struct Resumes {
+    /// Resumes that replay at once: they leave most of the host to new calls.
+    shares: Arc<Semaphore>,
+    /// One at a time for tasks whose last resume ended with their process.
+    alone: Arc<Semaphore>,
+}
+
+/// Why a claimed task is not gone on with.
+enum Stop {
+    /// Something on our side.
+    Host(String),
+    /// It never can be.
+    Ends(Fault),
+}
+
+impl Resumes {
+    pub(super) fn new(concurrency: u32) -> Self {
+        let shares = (concurrency / TaskRules::RESUME_SHARE).max(1) as usize;
+        Self { shares: Arc::new(Semaphore::new(shares)), alone: Arc::new(Semaphore::new(1)) }
+    }
+}
+
+impl Runs {
+    /// Looks for tasks to go on with, until the host ends.
+    pub(super) fn start_resuming(self: &Arc<Self>) {
+        let runs = self.clone();
+        self.drivers.spawn_on(async move { runs.resume_all().await }, &self.guests_handle);
+    }
+
+    async fn resume_all(self: Arc<Self>) {
+        loop {
+            let full = self.resume_some().await;
+            tokio::select! {
+                biased;
+                () = self.drain.cancelled() => return,
+                // There are more: at once.
+                () = std::future::ready(()), if full => {}
+                () = self.tasks.resume_hint().notified() => {}
+                () = tokio::time::sleep(TaskRules::RESUME.duration()) => {}
+            }
+        }
+    }
+
+    /// One look; true where there may be more to do.
+    async fn resume_some(self: &Arc<Self>) -> bool {
+        let tasks = match self.tasks.resumable(TaskRules::RESUME_STEP).await {
+            Ok(tasks) => tasks,
+            Err(fault) => {
+                tracing::warn!("looking for tasks to resume failed; trying again: {fault}");
+                return false;
+            }
+        };
+        let full = tasks.len() >= TaskRules::RESUME_STEP as usize;
+        for task in tasks {
+            let shares = if task.attempts > 0 { &self.resumes.alone } else { &self.resumes.shares };
+            let share = tokio::select! {
+                biased;
+                () = self.drain.cancelled() => return false,
+                share = shares.clone().acquire_owned() => share,
+            };
+            let Ok(share) = share else { return false };
+            // Not torn by the end of this loop: a claimed task needs its driver.
+            let runs = self.clone();
+            self.drivers.spawn_on(async move { runs.resume(task, share).await }, &self.guests_handle);
+        }
+        full
+    }
+
+    async fn resume(self: Arc<Self>, found: Task, share: OwnedSemaphorePermit) {
+        let (held, task) = match self.tasks.claim(&found).await {
+            Ok(Some(claimed)) => claimed,
+            Ok(None) => return,
+            Err(fault) => {
+                tracing::warn!(task = %found.id, "a task was not claimed; trying again: {fault}");
+                return;
+            }
+        };
+        match self.past_of(&task, found.attempts).await {
+            Ok((run, request)) => {
+                tracing::debug!(task = %task.id, plugin = task.plugin, tool = task.tool, "resuming");
+                run.became(task.id);
+                let resuming = Resuming { round: last_round(&task), _share: share };
+                Driver::resumed(self.clone(), run, request, held, &task, resuming).drive().await;
+            }
+            Err(stop) => self.give_up(held, &task, stop).await,
+        }
+    }
+
+    /// The run that `task` is, with all that it has behind it. `crashes`: resumes that ended with their process.
+    async fn past_of(&self, task: &Task, crashes: u32) -> Result<(Arc<Run>, Arc<Request>), Stop> {
+        if crashes >= TaskRules::POISON {
+            let text = format!("The task was resumed {crashes} times, and each time the host crashed.");
+            return Err(Stop::Ends(Fault::internal("resume_crashes", text)));
+        }
+        let host = |fault: Fault| Stop::Host(fault.to_string());
+        let pieces = self.tasks.journal(task.id).await.map_err(host)?;
+        let kept = Kept::open(&pieces).map_err(unreadable)?;
+        let header = kept.header.clone();
+        if header.semantics != SEMANTICS {
+            let text = "it began under another version's rules of WebAssembly, and waits for a host that has them";
+            return Err(Stop::Host(text.into()));
+        }
+        let damaged = |what: &str| {
+            Stop::Ends(Fault::internal("journal_damaged", format!("The task's journal has no valid {what}.")))
+        };
+        let settings: Settings = serde_json::from_str(&header.policy).map_err(|_| damaged("settings"))?;
+        let client = Client::from_bits(header.client);
+        let want = Pinned {
+            plugin: task.plugin.clone(),
+            digest: Digest(header.digest),
+            tool: task.tool.clone(),
+            own_name: header.tool.clone(),
+            limits: settings.limits,
+            call: settings.call,
+            grants: settings.grants,
+        };
+        let tool = self.plugins.pinned(want).await.map_err(Stop::Host)?;
+        let work = Work::of_tool(tool);
+        let past = Past::of(kept, &work.plugin.policy.limits, work.plugin.prepared.code());
+        let origin = Origin {
+            principal: task.principal.clone(),
+            client,
+            outlet: None,
+            asks: Asks::Retry,
+            mark: Digest([0; 32]),
+        };
+        let request = Request::Tool { name: header.tool, arguments: header.arguments };
+        let run = Run::new(work, origin, past, Arc::downgrade(&self.plugins));
+        Ok((run, Arc::new(request)))
+    }
+
+    async fn give_up(&self, held: Held, task: &Task, stop: Stop) {
+        let given = match stop {
+            Stop::Host(why) => {
+                tracing::error!(task = %task.id, plugin = task.plugin, tool = task.tool, "not resumed now: {why}");
+                let retry = self.tasks.now() + TaskRules::HOST_RETRY;
+                self.tasks.hand_back(held, Some(retry), true).await
+            }
+            Stop::Ends(fault) => {
+                tracing::error!(task = %task.id, plugin = task.plugin, tool = task.tool, "cannot be resumed: {fault}");
+                self.tasks.settle(&held, End::Failed(fault.to_json())).await
+            }
+        };
+        if let Err(fault) = given {
+            tracing::warn!(task = %task.id, "the task was not given up: {fault}");
+        }
+    }
+}
+
+fn unreadable(damaged: Damaged) -> Stop {
+    match damaged {
+        // A newer host reads it.
+        Damaged::Version { .. } => Stop::Host(damaged.to_string()),
+        _ => Stop::Ends(Fault::internal("journal_damaged", format!("The task cannot go on: {damaged}."))),
+    }
+}
