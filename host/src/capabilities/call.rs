@@ -123,7 +123,7 @@ impl State {
             _ => {}
         }
         let answers = answers.map(|all| all.into_iter().map(answers::of).collect());
-        self.journal.end(&answers::encode(&answers));
+        self.journal.end(&answers::encode(&answers), self.clock.monotonic());
         Ok(answers)
     }
 }
@@ -149,7 +149,7 @@ impl wit_call::Host for State {
     ) -> wasmtime::Result<()> {
         self.journal.note("progress", &progress.to_bits().to_le_bytes());
         let accepted = self.asking.accepts(progress, self.limits.progress, Instant::now());
-        if accepted && self.journal.is_live() {
+        if accepted && self.journal.speaks() {
             let message = message.map(|mut m| {
                 m.truncate(m.floor_char_boundary(MESSAGE));
                 m
@@ -183,7 +183,7 @@ impl wit_call::Host for State {
             return Ok(answer == [1]);
         }
         let supported = self.caller.supports(kind);
-        self.journal.end(&[u8::from(supported)]);
+        self.journal.end(&[u8::from(supported)], self.clock.monotonic());
         Ok(supported)
     }
 

@@ -104,8 +104,11 @@ pub trait Caller: Send + Sync + 'static {
     fn supports(&self, kind: QuestionKind) -> bool;
     /// `request-input`, already checked for form, number and size. `again`: the run had asked this when it was
     /// last seen, and had no answer.
-    fn request_input(&self, requests: Vec<Asked>, again: bool)
-    -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>>;
+    fn request_input(
+        &self,
+        requests: Vec<Asked>,
+        again: bool,
+    ) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>>;
     /// The guest sleeps, with so long to go. Nothing else is under way: its instance may be ended meanwhile, and
     /// the run resumed when the time has come.
     fn sleeps(&self, left: Duration);

@@ -106,7 +106,7 @@ impl State {
         // By index, whatever order the futures were asked in.
         ready.sort_unstable();
         let answer: Vec<u8> = ready.iter().flat_map(|index| index.to_le_bytes()).collect();
-        self.journal.end(&answer);
+        self.journal.end(&answer, self.clock.monotonic());
         Ok(ready)
     }
 
@@ -161,7 +161,7 @@ impl poll::HostPollable for State {
             }
             Started::Again | Started::Fresh => {
                 let ready = poll::HostPollable::ready(&mut self.table, pollable).await?;
-                self.journal.end(&[u8::from(ready)]);
+                self.journal.end(&[u8::from(ready)], self.clock.monotonic());
                 ready
             }
         };

@@ -69,8 +69,7 @@ async fn answer(
         Request::Completion { reference, argument, value, context } => {
             let indices = prepared.completions.as_ref().ok_or_else(|| lacks("completions"))?;
             let completions = indices.load(&mut *store, &instance)?;
-            let answer =
-                completions.call_complete(&mut *store, reference, argument, value, context).await?;
+            let answer = completions.call_complete(&mut *store, reference, argument, value, context).await?;
             Response::Completion(answer)
         }
     })

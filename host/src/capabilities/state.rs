@@ -17,7 +17,11 @@ use super::{
     random::{KEY_STREAM, Random},
     stdio::Capture,
 };
-use crate::{config::Limits, engine::Limiter, journal::{Journal, Mismatch}};
+use crate::{
+    config::Limits,
+    engine::Limiter,
+    journal::{Journal, Mismatch},
+};
 
 /// The data of one store.
 pub struct State {

@@ -127,7 +127,7 @@ impl Pollable for Out {
 #[wasmtime_wasi::async_trait]
 impl OutputStream for Out {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        if self.journal.is_live() {
+        if self.journal.speaks() {
             lock(&self.capture).write(self.error, &bytes);
         }
         Ok(())
@@ -242,7 +242,7 @@ impl State {
     /// One message for the log, cut to a line's length.
     pub(super) fn write_log(&mut self, audience: Audience, level: LogLevel, text: &str) {
         self.journal.note("log", text.as_bytes());
-        if !self.journal.is_live() {
+        if !self.journal.speaks() {
             return;
         }
         let text = &text[..text.floor_char_boundary(LINE)];

@@ -50,8 +50,9 @@ pub enum Entry {
     /// A call began: 48 bits of a keyed hash over the request and all calls before it, and the fuel left
     /// (0 where the call does not know it).
     Start(Call, u64, u64),
-    /// The call that began last has this answer.
-    End(Vec<u8>),
+    /// The call that began last has this answer, given at this run time in nanoseconds: for people, a guest never sees
+    /// it.
+    End(Vec<u8>, u64),
 }
 
 /// The bits that a mark keeps of its hash.
@@ -120,14 +121,23 @@ fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
+/// The difference to the reading before.
+fn put_clock(out: &mut Vec<u8>, last: &mut u64, ns: u64) {
+    put_varint(out, zigzag(ns.wrapping_sub(*last) as i64));
+    *last = ns;
+}
+
+fn clock(from: &mut &[u8], last: &mut u64) -> Option<u64> {
+    *last = last.wrapping_add(unzigzag(varint(from)?) as u64);
+    Some(*last)
+}
+
 /// Appends `entry`.
 pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
     match entry {
         Entry::Clock(call, ns) => {
             out.push(CLOCK | *call as u8);
-            let last = clocks.of(*call);
-            put_varint(out, zigzag(ns.wrapping_sub(*last) as i64));
-            *last = *ns;
+            put_clock(out, clocks.of(*call), *ns);
         }
         Entry::Again(call, hash) => {
             out.push(AGAIN | *call as u8);
@@ -138,8 +148,9 @@ pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
             out.extend(&mark.to_le_bytes()[..MARK_BITS as usize / 8]);
             put_varint(out, *fuel);
         }
-        Entry::End(answer) => {
+        Entry::End(answer, at) => {
             out.push(END);
+            put_clock(out, &mut clocks.monotonic, *at);
             put_bytes(out, answer);
         }
     }
@@ -153,10 +164,7 @@ pub(super) fn decode(bytes: &mut &[u8], clocks: &mut Clocks) -> Option<Entry> {
     match tag & 0xf0 {
         CLOCK => {
             let call = call().filter(|c| matches!(c, Call::Wall | Call::Monotonic))?;
-            let delta = unzigzag(varint(bytes)?);
-            let last = clocks.of(call);
-            *last = last.wrapping_add(delta as u64);
-            Some(Entry::Clock(call, *last))
+            Some(Entry::Clock(call, clock(bytes, clocks.of(call))?))
         }
         AGAIN => {
             let (hash, rest) = bytes.split_first_chunk::<4>()?;
@@ -170,7 +178,10 @@ pub(super) fn decode(bytes: &mut &[u8], clocks: &mut Clocks) -> Option<Entry> {
             whole[..mark.len()].copy_from_slice(mark);
             Some(Entry::Start(call()?, u64::from_le_bytes(whole), varint(bytes)?))
         }
-        END if tag == END => Some(Entry::End(self::bytes(bytes)?.to_vec())),
+        END if tag == END => {
+            let at = clock(bytes, &mut clocks.monotonic)?;
+            Some(Entry::End(self::bytes(bytes)?.to_vec(), at))
+        }
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 use super::{
-    Call, Entry, Header, Kept, Mismatch, Started,
+    Call, Entry, Header, Kept, Mismatch, Started, Watcher,
     codec::{self, Clocks, MARK_BITS},
     mismatch::{Done, Had},
     pieces::Sealer,
@@ -25,14 +25,14 @@ pub(super) struct Inner {
     pinned: Option<&'static str>,
     /// What is left to replay.
     replay: Option<Replay>,
-    /// A `start` was replayed whose `end` was never kept: the next `end` is its.
-    again: bool,
     clocks: Clocks,
     /// Entries that were not taken yet.
     news: Vec<u8>,
     /// The number of the first of them.
     first: u64,
     sealer: Sealer,
+    /// Told of each call; and then nothing new happens.
+    watcher: Option<Box<dyn Watcher>>,
 }
 
 struct Replay {
@@ -62,19 +62,26 @@ impl Inner {
             size: 0,
             pinned: None,
             replay: None,
-            again: false,
             clocks: Clocks::default(),
             news: Vec::new(),
             first: 0,
             sealer: Sealer::default(),
+            watcher: None,
         }
+    }
+
+    pub(super) fn watched(&mut self, watcher: Box<dyn Watcher>) {
+        self.watcher = Some(watcher);
+    }
+
+    pub(super) fn speaks(&self) -> bool {
+        self.is_live() || self.watcher.is_some()
     }
 
     pub(super) fn replay(&mut self, kept: Kept, compare_fuel: bool) {
         self.size = kept.entries.len();
         self.sealer = kept.sealer;
-        self.replay =
-            Some(Replay { bytes: kept.entries, at: 0, clocks: Clocks::default(), compare_fuel });
+        self.replay = Some(Replay { bytes: kept.entries, at: 0, clocks: Clocks::default(), compare_fuel });
         self.settle();
     }
 
@@ -97,11 +104,15 @@ impl Inner {
         if self.pinned.is_none() {
             self.trail = self.hash(call.as_bytes(), request);
         }
+        if let Some(watcher) = &mut self.watcher {
+            watcher.note(call, request);
+        }
     }
 
     pub(super) fn clock(&mut self, call: Call, read: impl FnOnce() -> u64) -> Result<u64, Mismatch> {
         match self.had() {
             None => {
+                self.may_go_on(&Done::Clock(call))?;
                 let ns = read();
                 self.put(&Entry::Clock(call, ns));
                 Ok(ns)
@@ -119,6 +130,7 @@ impl Inner {
         let hash = self.hash(answer, &[]) as u32;
         match self.had() {
             None => {
+                self.may_go_on(&Done::Again(call, hash))?;
                 self.put(&Entry::Again(call, hash));
                 Ok(())
             }
@@ -136,6 +148,7 @@ impl Inner {
         let compare = self.replay.as_ref().is_some_and(|r| r.compare_fuel);
         match self.had() {
             None => {
+                self.may_go_on(&Done::Start(call, mark, fuel))?;
                 self.put(&Entry::Start(call, mark, fuel));
                 Ok(Started::Fresh)
             }
@@ -143,9 +156,9 @@ impl Inner {
                 if had == call && was == mark && (!compare || fuel == 0 || then == fuel) =>
             {
                 match self.had() {
-                    Some(Entry::End(answer)) => Ok(Started::Replayed(answer)),
+                    Some(Entry::End(answer, _)) => Ok(Started::Replayed(answer)),
                     None => {
-                        self.again = true;
+                        self.may_go_on(&Done::End)?;
                         Ok(Started::Again)
                     }
                     Some(other) => Err(self.mismatch(&other, Done::End)),
@@ -155,9 +168,16 @@ impl Inner {
         }
     }
 
-    pub(super) fn end(&mut self, answer: &[u8]) {
-        self.again = false;
-        self.put(&Entry::End(answer.to_vec()));
+    pub(super) fn end(&mut self, answer: &[u8], at: u64) {
+        self.put(&Entry::End(answer.to_vec(), at));
+    }
+
+    /// Where somebody only watches, nothing happens that has not happened before.
+    fn may_go_on(&self, done: &Done) -> Result<(), Mismatch> {
+        match self.watcher {
+            Some(_) => Err(Mismatch::new(self.entries, &Had::Nothing, done)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn finish(&mut self) -> Result<(), Mismatch> {
@@ -203,6 +223,9 @@ impl Inner {
     /// The next entry to replay; none once live.
     fn had(&mut self) -> Option<Entry> {
         let entry = self.replay.as_mut()?.next()?;
+        if let Some(watcher) = &mut self.watcher {
+            watcher.entry(self.entries, &entry);
+        }
         self.entries += 1;
         self.settle();
         Some(entry)

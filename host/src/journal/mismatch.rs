@@ -8,6 +8,8 @@ use super::{Call, Entry};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("step {step}: the journal has {expected}, the plugin did {actual}")]
 pub struct Mismatch {
+    /// The journal is used up: the guest did all that it has, and goes on.
+    pub at_end: bool,
     /// The number of the entry, from 0.
     pub step: u64,
     /// What was recorded.
@@ -18,7 +20,8 @@ pub struct Mismatch {
 
 impl Mismatch {
     pub(super) fn new(step: u64, had: &Had, done: &Done) -> Self {
-        Self { step, expected: had.to_string(), actual: done.to_string() }
+        let at_end = matches!(had, Had::Nothing);
+        Self { at_end, step, expected: had.to_string(), actual: done.to_string() }
     }
 }
 
@@ -28,6 +31,8 @@ pub(super) enum Had {
     Again(Call, u32),
     Start(Call, u64, u64),
     End(usize),
+    /// It ends here.
+    Nothing,
 }
 
 impl Had {
@@ -36,7 +41,7 @@ impl Had {
             Entry::Clock(call, _) => Self::Clock(*call),
             Entry::Again(call, hash) => Self::Again(*call, *hash),
             Entry::Start(call, mark, fuel) => Self::Start(*call, *mark, *fuel),
-            Entry::End(answer) => Self::End(answer.len()),
+            Entry::End(answer, _) => Self::End(answer.len()),
         }
     }
 }
@@ -48,6 +53,7 @@ impl fmt::Display for Had {
             Self::Again(call, hash) => write!(f, "`{call}` (answer {hash:08x})"),
             Self::Start(call, mark, fuel) => begun(f, *call, *mark, *fuel),
             Self::End(len) => write!(f, "an answer of {len} bytes"),
+            Self::Nothing => f.write_str("nothing more"),
         }
     }
 }

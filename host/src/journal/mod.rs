@@ -50,6 +50,20 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same for whoever wants to see what happened: `watcher` is told of each call, the guest may speak all the
+    /// while, and where the journal ends the guest is stopped, so that nothing happens that had not happened.
+    pub fn show(key: [u8; 16], kept: Kept, compare_fuel: bool, watcher: Box<dyn Watcher>) -> Self {
+        let mut inner = Inner::new(key, usize::MAX);
+        inner.watched(watcher);
+        inner.replay(kept, compare_fuel);
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    /// True where what the guest says (progress, logs, standard streams) is to be passed on.
+    pub fn speaks(&self) -> bool {
+        self.lock().speaks()
+    }
+
     /// True once all that it held has been replayed: what the guest does now has not happened before.
     pub fn is_live(&self) -> bool {
         self.lock().is_live()
@@ -84,9 +98,9 @@ impl Journal {
         self.lock().start(call, request, fuel)
     }
 
-    /// The call that began last has this answer.
-    pub fn end(&self, answer: &[u8]) {
-        self.lock().end(answer);
+    /// The call that began last has this answer, at the run time `at` in nanoseconds.
+    pub fn end(&self, answer: &[u8], at: u64) {
+        self.lock().end(answer, at);
     }
 
     /// The guest has returned: nothing may be left to replay.
@@ -128,6 +142,14 @@ impl Journal {
     pub fn entries(&self) -> u64 {
         self.lock().entries()
     }
+}
+
+/// Is told what a replayed run does. Called for each call in turn, with the journal locked: must not use it.
+pub trait Watcher: Send {
+    /// The guest did what the entry of this number has.
+    fn entry(&mut self, step: u64, entry: &Entry);
+    /// The guest made a call that leaves no entry.
+    fn note(&mut self, call: &'static str, request: &[u8]);
 }
 
 /// How a call begins.

@@ -23,7 +23,9 @@ type Checksum = [u8; CHECKSUM];
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damaged {
     /// Written by a newer program.
-    #[error("the journal's piece {piece} has version {found}, and this program knows up to {VERSION}: use a newer layby")]
+    #[error(
+        "the journal's piece {piece} has version {found}, and this program knows up to {VERSION}: use a newer layby"
+    )]
     Version {
         /// The piece, from 0 (the header).
         piece: usize,

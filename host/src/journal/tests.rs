@@ -55,7 +55,7 @@ fn run(journal: &Journal, step: &Step) -> Result<Vec<u8>, Mismatch> {
         Step::Call(request, fuel, answer) => match journal.start(Call::Input, request, *fuel)? {
             Started::Replayed(answer) => Ok(answer),
             Started::Again | Started::Fresh => {
-                journal.end(answer);
+                journal.end(answer, 1_000);
                 Ok(answer.clone())
             }
         },
@@ -165,7 +165,11 @@ fn a_guest_that_does_otherwise_is_told_where() {
         (&[Step::Clock(false, 5), call(b"b", 100)], 1, "the plugin did `request-input` #"),
         (&[Step::Clock(false, 5), call(b"a", 99)], 1, "with 99 fuel left"),
         (&[Step::Clock(false, 5), Step::Note(vec![]), call(b"a", 100)], 1, "request-input"),
-        (&[Step::Clock(false, 5), call(b"a", 100), Step::Again(b"r".to_vec(), b"y".to_vec())], 3, "pollable.ready"),
+        (
+            &[Step::Clock(false, 5), call(b"a", 100), Step::Again(b"r".to_vec(), b"y".to_vec())],
+            3,
+            "pollable.ready",
+        ),
         (&steps[..2], 3, "the plugin did return"),
     ];
     for (done, step, says) in cases {
@@ -198,10 +202,13 @@ fn a_call_without_its_answer_begins_again() {
     assert!(!journal.is_live());
     assert_eq!(journal.start(Call::Input, b"q", 9), Ok(Started::Again));
     assert!(journal.is_live() && !journal.has_news());
-    journal.end(b"a");
+    journal.end(b"a", 5);
     pieces.extend(journal.take());
     let entries = Kept::open(&pieces).unwrap().entries();
-    assert!(matches!(&entries[..], [Entry::Start(Call::Input, _, 9), Entry::End(a)] if a == b"a"), "{entries:?}");
+    assert!(
+        matches!(&entries[..], [Entry::Start(Call::Input, _, 9), Entry::End(a, 5)] if a == b"a"),
+        "{entries:?}"
+    );
 }
 
 #[test]
@@ -237,6 +244,35 @@ fn a_newer_version_is_not_guessed_at() {
     assert!(found.to_string().contains("use a newer layby"));
 }
 
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Watcher for Seen {
+    fn entry(&mut self, step: u64, entry: &Entry) {
+        self.0.lock().unwrap().push(format!("{step} {entry:?}"));
+    }
+    fn note(&mut self, call: &'static str, _: &[u8]) {
+        self.0.lock().unwrap().push(call.to_owned());
+    }
+}
+
+#[test]
+fn who_watches_sees_all_that_happened_and_nothing_more_happens() {
+    let steps = [Step::Clock(false, 5), Step::Note(vec![]), call(b"a", 100)];
+    let seen = Arc::new(Mutex::new(vec![]));
+    let open = Kept::open(&kept(&steps, &[])).unwrap();
+    let journal = Journal::show(KEY, open, true, Box::new(Seen(seen.clone())));
+    for step in &steps {
+        run(&journal, step).unwrap();
+    }
+    assert!(journal.speaks() && journal.finish().is_ok());
+    let seen = seen.lock().unwrap().join("; ");
+    assert!(seen.starts_with("0 Clock(Monotonic, 5); note; 1 Start(Input, "), "{seen}");
+    assert!(seen.ends_with("2 End([121, 101, 115], 1000)"), "{seen}");
+    let more = run(&journal, &call(b"b", 90)).unwrap_err();
+    assert!(more.at_end && more.step == 3, "{more}");
+    assert!(more.to_string().starts_with("step 3: the journal has nothing more"), "{more}");
+}
+
 #[test]
 fn past_its_bound_it_lets_go() {
     let journal = Journal::record(KEY, 100);
@@ -246,7 +282,7 @@ fn past_its_bound_it_lets_go() {
     assert!(journal.pinned().is_some());
     assert!(journal.take().is_none());
     assert_eq!(journal.start(Call::Input, b"q", 1), Ok(Started::Fresh));
-    journal.end(b"a");
+    journal.end(b"a", 5);
     assert!(journal.take().is_none());
 }
 

@@ -283,7 +283,15 @@ impl Plugins {
         let relists = Arc::clone(&watcher.relists);
         let task = Mutex::new(Some(tokio::spawn(watcher.run())));
         let contents = broadcast::channel(CONTENTS).0;
-        Ok(Arc::new(Self { current, relists, checker, made: pinned::Made::default(), contents, cancel, task }))
+        Ok(Arc::new(Self {
+            current,
+            relists,
+            checker,
+            made: pinned::Made::default(),
+            contents,
+            cancel,
+            task,
+        }))
     }
 
     /// What is served now. Cheap.

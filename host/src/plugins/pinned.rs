@@ -120,7 +120,8 @@ impl Checker {
         let policy = Policy { sha256: None, prefix: String::new(), limits, call, tools, grants };
         let built = declare::build(&Declared::from(listed), &policy, bounds, false)?;
         let found = built.tools.into_iter().find(|tool| tool.own_name == own_name);
-        let mut found = found.ok_or_else(|| Stop::Failed(format!("it does not list {own_name:?} any more")))?;
+        let mut found =
+            found.ok_or_else(|| Stop::Failed(format!("it does not list {own_name:?} any more")))?;
         found.name = tool;
         let (slots, waiting) = slots.unwrap_or_else(|| {
             let of = |n: u32| Arc::new(Semaphore::new(n as usize));

@@ -146,9 +146,7 @@ impl Outcome {
                 );
                 let fault = Fault::internal("replay_mismatch", text).with("step", mismatch.step.into());
                 Self::Error(
-                    fault
-                        .with("expected", mismatch.expected.into())
-                        .with("actual", mismatch.actual.into()),
+                    fault.with("expected", mismatch.expected.into()).with("actual", mismatch.actual.into()),
                 )
             }
             Abort::Host(text) => {
@@ -208,9 +206,10 @@ impl Outcome {
                     End::Failed(Fault::internal("host_failure", format!("unwritable result: {e}")).to_json())
                 }
             },
-            Self::Answer(Answer::Error(fault)) | Self::Error(fault) | Self::Dropped(fault) | Self::Lost(fault) => {
-                End::Failed(fault.to_json())
-            }
+            Self::Answer(Answer::Error(fault))
+            | Self::Error(fault)
+            | Self::Dropped(fault)
+            | Self::Lost(fault) => End::Failed(fault.to_json()),
             Self::Parks | Self::HandsBack { .. } => End::Failed(super::host_stopping().to_json()),
             Self::Answer(_) => {
                 End::Failed(Fault::internal("host_failure", "only tools make tasks").to_json())

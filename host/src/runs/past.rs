@@ -120,7 +120,8 @@ mod tests {
     #[test]
     fn within_one_boot_nobody_can_set_the_clock() {
         let start = Start { wall: 1_000, boot: [1; 16], boottime: 100 };
-        let at = |wall, boot: u8, boottime| resumed(&start, Start { wall, boot: [boot; 16], boottime }).before;
+        let at =
+            |wall, boot: u8, boottime| resumed(&start, Start { wall, boot: [boot; 16], boottime }).before;
         assert_eq!(at(9_000, 1, 150), 50, "the wall clock was moved");
         assert_eq!(at(9_000, 2, 10), 8_000, "another boot");
         assert_eq!(at(500, 2, 10), 0, "it has not begun before it began");

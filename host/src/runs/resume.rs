@@ -123,7 +123,8 @@ impl Runs {
         let kept = Kept::open(&pieces).map_err(unreadable)?;
         let header = kept.header.clone();
         if header.semantics != SEMANTICS {
-            let text = "it began under another version's rules of WebAssembly, and waits for a host that has them";
+            let text =
+                "it began under another version's rules of WebAssembly, and waits for a host that has them";
             return Err(Stop::Host(text.into()));
         }
         let damaged = |what: &str| {

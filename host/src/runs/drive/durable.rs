@@ -156,7 +156,8 @@ impl Driver {
             (None, Some((since, until))) => Wait { since, until: Some(until) },
             (None, None) => return None,
         };
-        let spent = self.run.work.plugin.policy.limits.active_time.duration().saturating_sub(self.active_left);
+        let spent =
+            self.run.work.plugin.policy.limits.active_time.duration().saturating_sub(self.active_left);
         park::parks_at(wait, self.run.work.policy().linger.duration(), spent)
     }
 

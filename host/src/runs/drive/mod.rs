@@ -242,7 +242,11 @@ impl Driver {
         let active = self.active_since.map(|since| since + self.active_left);
         let input = self.open.as_ref().and_then(Open::until);
         let (flush, park) = (self.flushes_at(), self.parks_at());
-        [self.deadline, active, self.grace_until, input, flush, park].into_iter().flatten().min().unwrap_or(far)
+        [self.deadline, active, self.grace_until, input, flush, park]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(far)
     }
 
     /// Reacts to one event; some outcome ends the run.
