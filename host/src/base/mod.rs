@@ -1,8 +1,9 @@
-//! What every room may use: units, names, the clock and the error type. No logic of the host.
+//! What every room may use: units, names, the clock, bounded files and the error type. No logic of the host.
 
 mod clock;
 pub mod failpoints;
 mod fault;
+mod file;
 mod ids;
 mod neutral;
 mod units;
@@ -12,6 +13,7 @@ pub use clock::MovedClock;
 pub use clock::{Clock, SystemClock};
 pub(crate) use failpoints::failpoint;
 pub use fault::{Fault, FaultCode};
+pub use file::{read_bounded, read_file, text_of};
 pub use ids::{BootId, Digest, Principal, TaskId};
 pub use neutral::{neutral_line, neutral_text};
 pub use units::{ByteSize, Millis, UnixMillis};

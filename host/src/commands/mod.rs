@@ -9,6 +9,7 @@ mod call;
 mod dev;
 mod exit;
 mod inspect;
+mod json;
 mod logging;
 mod new;
 mod out;

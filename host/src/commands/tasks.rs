@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
-    ask::{AskError, Asker, Question as Asked, prepared, terminal},
+    ask::{AskError, Asker, Question as Asked, Reply, fitting, terminal},
     exit::{Exit, Failure},
     out::{Out, note, table},
     show, store,
@@ -248,23 +248,24 @@ fn given(open: &[&Question], answer: &Answer) -> Result<(String, Value), Failure
             return Err(Failure::usage("key_needed", text));
         }
     };
-    let reply = match &answer.accept {
-        Some(text) => serde_json::from_str(text)
-            .map_err(|e| Failure::usage("accept_invalid", format!("--accept is not JSON: {e}")))
-            .map(|content: Value| json!({"action": "accept", "content": content}))?,
-        None if answer.decline => json!({"action": "decline"}),
-        None => json!({"action": "cancel"}),
-    };
+    let content = answer.accept.as_deref().map(super::json::read).transpose();
+    let content =
+        content.map_err(|e| Failure::usage("accept_invalid", format!("--accept is not JSON: {e}")))?;
     let refuse = |why: String| {
         Failure::refused("answer_invalid", format!("the question {:?}: {why}", neutral_line(&question.key)))
     };
     let asked = Asked::read(&question.request).map_err(refuse)?;
-    // A program's question takes MCP's result object itself.
-    let reply = match (&asked, &answer.accept) {
-        (Asked::Other { .. }, Some(_)) => reply["content"].clone(),
-        _ => reply,
+    let reply = match content {
+        // A program's question takes MCP's result object itself.
+        Some(content) if matches!(asked, Asked::Other { .. }) => {
+            return Ok((question.key.clone(), content));
+        }
+        Some(Value::Object(content)) => Reply::Accept(content),
+        Some(_) => return Err(refuse("--accept must be an object with the form's values".to_owned())),
+        None if answer.decline => Reply::Decline,
+        None => Reply::Dismiss,
     };
-    Ok((question.key.clone(), prepared(&asked, &reply).map_err(refuse)?))
+    Ok((question.key.clone(), fitting(&asked, &reply).map_err(refuse)?))
 }
 
 /// Asks every open question on the terminal.

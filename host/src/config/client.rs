@@ -1,7 +1,7 @@
-//! Bounds of the client in `layby call`. Fixed: they protect the person at the terminal, and no
+//! Bounds of the client in `layby call`, and on what it reads. Fixed: they protect the person at the terminal, and no
 //! server should depend on them.
 
-use crate::base::Millis;
+use crate::base::{ByteSize, Millis};
 
 /// Bounds of the client.
 pub struct ClientLimits;
@@ -21,4 +21,8 @@ impl ClientLimits {
     pub const CLOSE: Millis = Millis::from_secs(2);
     /// Rounds of questions in one call before the client gives up on a server that never stops asking.
     pub const ROUNDS: u32 = 100;
+    /// Largest file of `--answers`. Forms are filled in by hand: 1 MiB holds thousands.
+    pub const ANSWERS: ByteSize = ByteSize::mib(1);
+    /// Arguments from standard input. 16 MiB is more than a server takes in one request by default (4 MiB).
+    pub const ARGUMENTS: ByteSize = ByteSize::mib(16);
 }

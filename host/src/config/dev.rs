@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::load::{ConfigError, Source};
-use crate::base::Millis;
+use crate::base::{ByteSize, Millis};
 
 /// A plugin's project, as its file describes it. Paths are relative to the file's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub struct DevRules;
 impl DevRules {
     /// The file's name.
     pub const FILE: &str = "layby-dev.toml";
+    /// Largest project file: it is written by hand, in a few lines.
+    pub const PROJECT: ByteSize = ByteSize::mib(1);
     /// How often the watched files are looked at where the system tells of no change.
     pub const POLL: Millis = Millis::from_secs(1);
     /// Longest wait for files that never come to rest.

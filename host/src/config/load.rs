@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
@@ -10,10 +9,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use toml::{Table, Value};
 
 use super::{CallPolicy, Config, Grants, Limits, Policy, check};
-use crate::base::Digest;
+use crate::base::{ByteSize, Digest, read_file, text_of};
 
 /// Largest configuration file that is read: it is written by hand.
-const MAX_FILE: u64 = 1 << 20;
+const MAX_FILE: ByteSize = ByteSize::mib(1);
 /// The configuration file that is read where none is named.
 const DEFAULT_FILE: &str = "layby.toml";
 /// Variables that begin with `LAYBY_` and are not options of the file: the command line reads them.
@@ -46,7 +45,7 @@ impl ConfigError {
 pub fn load(file: Option<&Path>, env: &dyn Fn() -> Vec<(String, String)>) -> Result<Config, ConfigError> {
     let path = file.unwrap_or(Path::new(DEFAULT_FILE));
     let mut found = None;
-    let text = match read(path) {
+    let text = match read_file(path, MAX_FILE).and_then(text_of) {
         Ok(text) => {
             found = Some(absolute(Path::new(""), path));
             text
@@ -63,15 +62,6 @@ pub fn load(file: Option<&Path>, env: &dyn Fn() -> Vec<(String, String)>) -> Res
     })?;
     config.file = found;
     Ok(config)
-}
-
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(std::io::Error::other(format!("it is larger than {MAX_FILE} bytes")));
-    }
-    Ok(text)
 }
 
 /// Puts each `LAYBY_` variable over `config`; returns which variable set which key.

@@ -156,6 +156,81 @@ async fn a_script_answers_questions_in_turn_from_a_file() {
     }
 }
 
+/// Whatever is wrong with the file of answers is told before anything is called, and at once.
+#[tokio::test]
+async fn a_file_of_answers_is_read_strictly() {
+    let setup = Setup::probe("");
+    drop(setup.command());
+    let root = setup.root().to_owned();
+    let made = std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
+    assert!(made.success());
+    fs::write(root.join("large"), " ".repeat((1 << 20) + 1)).unwrap();
+    fs::write(root.join("twice"), r#"{"question": {"value": "a"}, "question": {"value": "b"}}"#).unwrap();
+    fs::write(root.join("within"), r#"{"question": {"value": "a", "value": "b"}}"#).unwrap();
+    fs::write(root.join("one"), r#"{"action": "accept", "content": {"value": "a"}}"#).unwrap();
+    fs::write(root.join("latin"), b"{\"question\": {\"value\": \"\xfc\"}}").unwrap();
+    fs::write(root.join("marked"), "\u{feff}{\"question\": {\"value\": \"marked\"}}").unwrap();
+    let here = ["--plugins", "plugins", "--data", "data", "--json"];
+    let call = |file: &str| run(layby(&root, ["call", "ask", "{}", "--answers", file].iter().chain(&here)));
+    for (file, part) in [
+        ("/dev/zero", "not a regular file"),
+        ("pipe", "not a regular file"),
+        ("plugins", "not a regular file"),
+        ("none", "No such file"),
+        ("large", "larger than 1MiB"),
+        ("twice", "\"question\" stands there twice"),
+        ("within", "\"value\" stands there twice"),
+        ("one", "looks like one answer"),
+        ("latin", "not UTF-8"),
+    ] {
+        let done = call(file).await;
+        let said = &done.json()["error"];
+        assert_eq!((done.code, &said["code"]), (Some(2), &json!("answers_file_invalid")), "{done:?}");
+        let message = said["message"].as_str().unwrap();
+        assert!(message.contains(part) && message.contains(file), "{message}");
+    }
+    let done = call("marked").await;
+    assert!(done.code == Some(0) && done.out.contains("marked"), "{done:?}");
+    // The other files that a person names.
+    for wrong in [
+        &["plugins", "--config", "/dev/zero", "--json"][..],
+        &["plugins", "--config", "pipe", "--json"],
+        &["inspect", "pipe", "--json"],
+    ] {
+        let done = at(&root, wrong).await;
+        assert!(done.out.contains("not a regular file"), "{wrong:?}: {done:?}");
+    }
+}
+
+/// An answer that does not fit ends the command, not the task.
+#[tokio::test]
+async fn a_wrong_answer_says_what_becomes_of_the_task() {
+    let host = Setup::probe("[call]\ndeadline = \"200ms\"").start().await;
+    let root = host.setup().root();
+    for (answer, part) in [
+        (json!({ "action": "nope" }), "\"nope\" is no \"action\""),
+        (json!({ "action": "accept", "conten": {} }), "no \"conten\""),
+        (json!({ "value": 5 }), "text is needed"),
+    ] {
+        fs::write(root.join("answers.json"), json!({ "question": answer }).to_string()).unwrap();
+        let args = ["call", "ask", "{}", "--url", host.base(), "--answers", "answers.json", "--json"];
+        let done = at(root, &args).await;
+        let said = &done.json()["error"];
+        assert_eq!((done.code, &said["code"]), (Some(4), &json!("answer_invalid")), "{done:?}");
+        let id = said["taskId"].as_str().unwrap();
+        let message = said["message"].as_str().unwrap();
+        let answer_it = format!("`layby tasks answer {id}`");
+        let cancel_it = format!("`layby tasks cancel {id}`");
+        for part in [part, "goes on waiting", &answer_it, &cancel_it] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        assert_eq!(host.client().get(id).await.result()["status"], "input_required");
+        let data = host.setup().data();
+        let cancelled = at(root, &["tasks", "cancel", id, "--data", data.to_str().unwrap()]).await;
+        assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    }
+}
+
 #[tokio::test]
 async fn ctrl_c_cancels_the_task() {
     let host = Setup::probe("[call]\ndeadline = \"200ms\"\ngrace = \"300ms\"").start().await;
@@ -254,8 +329,11 @@ async fn inspect_says_what_a_file_is() {
     let policy = json["grants"]["policy"].as_str().unwrap();
     assert!(shown.out.contains(policy) && policy.contains("# files = [{"), "{shown:?}");
     assert!(shown.out.contains("rounds?: integer"), "schemas for people: {shown:?}");
+    let truncated = guests::component("probe")[..40_000].to_vec();
     for (bytes, code) in [
         (b"hello".to_vec(), "plugin_not_a_component"),
+        (Vec::new(), "plugin_not_a_component"),
+        (truncated, "plugin_not_a_component"),
         (b"\0asm\x01\0\0\0".to_vec(), "plugin_not_a_component"),
         (layby_tests::chameleon::listing("trap"), "plugin_list_tools_failed"),
     ] {
@@ -263,6 +341,11 @@ async fn inspect_says_what_a_file_is() {
         let refused = at(root, &["inspect", "bad.wasm", "--json"]).await;
         assert_eq!(refused.code, Some(4), "{refused:?}");
         assert!(refused.out.contains(code), "{code}: {refused:?}");
+        // What is no component can be granted nothing.
+        let component = code != "plugin_not_a_component";
+        assert_eq!(refused.json()["grants"].is_object(), component, "{refused:?}");
+        let shown = at(root, &["inspect", "bad.wasm"]).await;
+        assert_eq!(shown.out.contains("[grants]"), component, "{shown:?}");
     }
     let missing = at(root, &["inspect", "nowhere.wasm", "--json"]).await;
     assert_eq!((missing.code, &missing.json()["error"]["code"]), (Some(4), &json!("file_unreadable")));

@@ -70,6 +70,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) display: &'a Display,
     pub(crate) interrupts: &'a mut Interrupts,
     pub(crate) call: Call,
+    /// The server outlives this command, and so do its tasks.
+    pub(crate) durable: bool,
     pub(crate) cancelling: bool,
     /// Keys of prepared answers that no question had so far.
     pub(crate) unused: BTreeSet<String>,
@@ -104,7 +106,10 @@ impl Driver<'_> {
                 Ok(answers) => answers,
                 Err(Halt::Interrupted) => return Ok(Ended::Cancelled { task: None, by_us: true }),
                 Err(Halt::Alone(open)) => return Err(nobody_to_ask(&self.call.who, &open, &self.unused)),
-                Err(Halt::Failure(failure)) => return Err(failure),
+                Err(Halt::Failure(mut failure)) => {
+                    failure.message.push_str("; the call ended with it: call again");
+                    return Err(failure);
+                }
             };
             params = self.params().with_input_responses(answers);
             params.request_state = round.request_state;
@@ -162,7 +167,7 @@ impl Driver<'_> {
                             Ok(true) => answered.extend(open.into_keys()),
                             Ok(false) => {}
                             Err(Halt::Interrupted) => self.interrupted(&id).await?,
-                            Err(Halt::Failure(failure)) => return Err(failure),
+                            Err(Halt::Failure(failure)) => return Err(self.goes_on(&id, failure)),
                             Err(Halt::Alone(questions)) => {
                                 let status = TaskStatus::InputRequired;
                                 return Ok(Ended::Unfinished { task: id, status, questions });
@@ -328,6 +333,21 @@ impl Driver<'_> {
             Ok(Err(AskError::Terminal(error))) => Err(Halt::Failure(error.into())),
             Err(_) => Err(Halt::Failure(odd("the prompt failed"))),
         }
+    }
+
+    /// `failure` to answer a task's question, with what becomes of the task and what to do about it.
+    fn goes_on(&self, id: &str, mut failure: Failure) -> Failure {
+        if !self.durable {
+            failure.message.push_str("; the private run was stopped: correct the answers and call again");
+            return failure;
+        }
+        let task = neutral_line(id);
+        failure.message.push_str(&format!(
+            "; task {task} goes on waiting: answer it with `layby tasks answer {task}` or stop it with \
+             `layby tasks cancel {task}`, both on the server's data folder (--data DIR)"
+        ));
+        failure.data["taskId"] = json!(id);
+        failure
     }
 
     fn away(&self, task: Option<&str>, reason: &str) -> Failure {

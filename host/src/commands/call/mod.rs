@@ -1,18 +1,18 @@
 //! `layby call`: one tool, from the terminal.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     io::IsTerminal,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
-use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 mod client;
 mod drive;
+mod given;
 mod interrupts;
 mod private;
 mod progress;
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Data folder whose compiled code a private run uses; its tasks are left alone [default: data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Answers to questions: a JSON object with, for each key, the form's content, "accept", "decline" or "dismiss"
+    /// Answers to questions: a JSON object with, for each key, the form's content, "accept", "decline" or "dismiss"; - reads it from standard input
     #[arg(long, value_name = "FILE")]
     answers: Option<PathBuf>,
     /// How long to wait; a task then goes on without this command
@@ -69,8 +69,13 @@ pub(crate) fn run(
     load: impl FnOnce() -> Result<Config, Failure>,
     out: Out,
 ) -> Result<Exit, Failure> {
-    let arguments = read_arguments(args.arguments.as_deref())?;
-    let answers = args.answers.as_deref().map(read_answers).transpose()?.unwrap_or_default();
+    if args.arguments.as_deref() == Some("-") && args.answers.as_deref() == Some(Path::new("-")) {
+        let text =
+            "arguments and answers cannot both be read from standard input: put one of them into a file";
+        return Err(Failure::usage("arguments_invalid", text));
+    }
+    let arguments = given::arguments(args.arguments.as_deref())?;
+    let answers = args.answers.as_deref().map(given::answers).transpose()?.unwrap_or_default();
     let url = args.url.as_deref().map(endpoint).transpose()?;
     let config = match url {
         Some(_) => None,
@@ -127,8 +132,15 @@ async fn drive(
     let mut client = connected?;
     call.who = who(&client, &call.tool).await?;
     let left = std::mem::take(unused);
-    let mut driver =
-        Driver { client: &mut client, display, interrupts, call, cancelling: false, unused: left };
+    let mut driver = Driver {
+        client: &mut client,
+        display,
+        interrupts,
+        call,
+        durable: !private,
+        cancelling: false,
+        unused: left,
+    };
     let ended = driver.run().await;
     *unused = driver.unused;
     if let (true, Ok(Ended::Unfinished { task, .. })) = (private, &ended) {
@@ -173,40 +185,6 @@ fn unknown_tool<'a>(tool: &str, served: impl Iterator<Item = &'a str>) -> Failur
         None => format!("Served are: {}", served.join(", ")),
     };
     Failure::refused("tool_unknown", format!("there is no tool {tool:?}. {advice}"))
-}
-
-fn read_arguments(given: Option<&str>) -> Result<JsonObject, Failure> {
-    let text = match given {
-        None => return Ok(JsonObject::new()),
-        Some("-") => std::io::read_to_string(std::io::stdin())?,
-        Some(text) => text.to_owned(),
-    };
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Failure::usage(
-            "arguments_invalid",
-            "the arguments must be a JSON object, such as '{\"text\": \"hello\"}'",
-        )),
-        Err(e) => Err(Failure::usage("arguments_invalid", format!("the arguments are not JSON: {e}"))),
-    }
-}
-
-fn read_answers(file: &std::path::Path) -> Result<BTreeMap<String, Value>, Failure> {
-    let wrong = |why: String| Failure::usage("answers_file_invalid", format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-    let answers: BTreeMap<String, Value> = serde_json::from_str(&text)
-        .map_err(|e| wrong(format!("not a JSON object of answers by key: {e}")))?;
-    // What can fit no question is told before the call begins.
-    for (key, answer) in &answers {
-        let word = answer.as_str().is_some_and(|w| matches!(w, "accept" | "decline" | "dismiss" | "cancel"));
-        if !word && !answer.is_object() {
-            let key = neutral_line(key);
-            return Err(wrong(format!(
-                "the answer to {key:?} is neither a JSON object nor \"accept\", \"decline\" or \"dismiss\""
-            )));
-        }
-    }
-    Ok(answers)
 }
 
 /// Prints the end and chooses the exit code. `url` as the person gave it; none for a private run.
@@ -301,6 +279,8 @@ fn summary(ended: &Ended, durable: bool, unused: &BTreeSet<String>) -> (Exit, Va
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -321,14 +301,6 @@ mod tests {
         let (code, value) = summary(&unfinished, true, &BTreeSet::new());
         assert_eq!(code, Exit::Unfinished);
         assert_eq!(value, json!({"status": "working", "taskId": "t"}));
-    }
-
-    #[test]
-    fn arguments_must_be_an_object() {
-        assert!(read_arguments(None).unwrap().is_empty());
-        assert_eq!(read_arguments(Some(r#"{"a":1}"#)).unwrap()["a"], 1);
-        assert_eq!(read_arguments(Some("[1]")).unwrap_err().exit, Exit::Usage);
-        assert_eq!(read_arguments(Some("{")).unwrap_err().code, "arguments_invalid");
     }
 
     #[test]

@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::project::{self, Project};
-use crate::{base::Digest, config::DevRules};
+use crate::{
+    base::{ByteSize, Digest, read_file},
+    config::DevRules,
+};
 
 /// One file's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ impl Stamp {
             Some(old) if stamp == (Self { digest: None, ..old.clone() }) => old.digest,
             _ if stamp.size <= DevRules::HASHED.min(*left) => {
                 *left -= stamp.size;
-                std::fs::read(path).ok().map(|bytes| Digest::of(&bytes))
+                read_file(path, ByteSize(stamp.size)).ok().map(|bytes| Digest::of(&bytes))
             }
             _ => None,
         };

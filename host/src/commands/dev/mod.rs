@@ -71,8 +71,8 @@ fn serve_and_build(args: Args, global: &Global, project: Project, say: Say) -> R
             (folder.path().to_owned(), Some(folder))
         }
     };
-    let folder = Folder::open(data.join("dev").join(&project.name), &project.name)?;
     let mut config = global.load()?;
+    let folder = Folder::open(data.join("dev").join(&project.name), &project.name, &config.catalog)?;
     config.serve.listen = args.listen.unwrap_or(config.serve.listen);
     config.serve.data = data;
     config.serve.plugins = folder.path().to_owned();

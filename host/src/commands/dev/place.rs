@@ -8,11 +8,20 @@ use std::{
 use toml::de::{DeTable, DeValue};
 
 use super::project::Project;
-use crate::commands::exit::{Exit, Failure};
+use crate::{
+    base::{ByteSize, read_file, text_of},
+    commands::exit::{Exit, Failure},
+    config::CatalogConfig,
+};
 
 /// The folder that the private host serves.
 #[derive(Clone, Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    /// What the host reads at most.
+    max_component: ByteSize,
+    max_policy: ByteSize,
+}
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +33,13 @@ pub(super) struct Placed {
 }
 
 impl Folder {
-    /// Makes `folder`, and removes what is not the plugin `name`.
+    /// Makes `path`, and removes what is not the plugin `name`. `bounds` are those of the host that serves it.
     ///
     /// # Errors
     /// It cannot be made or read.
-    pub(super) fn open(folder: PathBuf, name: &str) -> io::Result<Self> {
-        fs::create_dir_all(&folder)?;
-        let this = Self(folder);
+    pub(super) fn open(path: PathBuf, name: &str, bounds: &CatalogConfig) -> io::Result<Self> {
+        fs::create_dir_all(&path)?;
+        let this = Self { path, max_component: bounds.max_component, max_policy: bounds.max_policy };
         this.keep(name)?;
         Ok(this)
     }
@@ -38,7 +47,7 @@ impl Folder {
     /// Removes what is not the plugin `name`.
     fn keep(&self, name: &str) -> io::Result<()> {
         let own = [self.component(name), self.policy(name)];
-        for entry in fs::read_dir(&self.0)? {
+        for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
             if !own.contains(&path) {
                 fs::remove_file(path)?;
@@ -48,16 +57,16 @@ impl Folder {
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     fn component(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.wasm"))
+        self.path.join(format!("{name}.wasm"))
     }
 
     /// Where the policy of `name` lies here.
     pub(super) fn policy(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.toml"))
+        self.path.join(format!("{name}.toml"))
     }
 
     /// Puts the project's component and policy here, and removes what is not they.
@@ -66,13 +75,13 @@ impl Folder {
     /// `component_missing`, `policy_missing`, or they cannot be copied.
     pub(super) fn put(&self, project: &Project) -> Result<Placed, Failure> {
         let shown = project.shown(&project.component);
-        let component = read(&project.component).map_err(|e| {
+        let component = read_file(&project.component, self.max_component).map_err(|e| {
             let text = format!(
                 "the build ended well, but {shown} cannot be read: {e}. Correct `component`, or the build"
             );
             Failure::new(Exit::Failed, "component_missing", text)
         })?;
-        let policy = policy(project)?;
+        let policy = policy(project, self.max_policy)?;
         // Not before there is something in its place, where the project's plugin has another name now.
         self.keep(&project.name)?;
         // The policy first: a new component may need it.
@@ -87,7 +96,7 @@ impl Folder {
     /// # Errors
     /// `policy_missing`, or it cannot be copied.
     pub(super) fn put_policy(&self, project: &Project) -> Result<bool, Failure> {
-        let policy = policy(project)?;
+        let policy = policy(project, self.max_policy)?;
         let placed = self.component(&project.name).exists();
         if placed {
             self.place_policy(project, policy)?;
@@ -110,23 +119,15 @@ impl Folder {
 }
 
 /// The text of the project's policy, where it has one.
-fn policy(project: &Project) -> Result<Option<String>, Failure> {
+fn policy(project: &Project, most: ByteSize) -> Result<Option<String>, Failure> {
     let Some(path) = &project.policy else { return Ok(None) };
-    let text = read(path).and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.utf8_error()))
-    });
-    text.map(Some).map_err(|e| {
+    read_file(path, most).and_then(text_of).map(Some).map_err(|e| {
         let text = format!(
             "the policy {} cannot be read: {e}. Write it, or leave `policy` out",
             project.shown(path)
         );
         Failure::new(Exit::Failed, "policy_missing", text)
     })
-}
-
-/// A file, and nothing that could be waited for.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// Makes `path` hold `bytes`; true where it did already.

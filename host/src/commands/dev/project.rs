@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
+    base::{read_file, text_of},
     commands::exit::Failure,
     config::{DevProject, DevRules},
 };
@@ -31,7 +32,7 @@ impl Project {
     /// `dev_project_missing`, `config_invalid`.
     pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
         let path = file(folder);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match read_file(&path, DevRules::PROJECT).and_then(text_of) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing(folder)),
             Err(e) => {
@@ -111,5 +112,16 @@ mod tests {
         std::fs::write(folder.path().join("Cargo.toml"), "").unwrap();
         assert!(why(folder.path()).contains("wasm32-wasip2"));
         assert!(why(&folder.path().join("nowhere")).contains("no such folder"));
+    }
+
+    #[test]
+    fn the_file_is_bounded_and_regular() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/zero", file(folder.path())).unwrap();
+        let why = || Project::open(folder.path()).unwrap_err().message;
+        assert!(why().contains("not a regular file"), "{}", why());
+        std::fs::remove_file(file(folder.path())).unwrap();
+        std::fs::write(file(folder.path()), "#".repeat((1 << 20) + 1)).unwrap();
+        assert!(why().contains("larger than 1MiB"), "{}", why());
     }
 }

@@ -20,7 +20,7 @@ use super::{
     store::block_on,
 };
 use crate::{
-    base::{Digest, neutral_line},
+    base::{Digest, neutral_line, read_file},
     config::{CatalogConfig, Config},
     engine::Engine,
     plugins::{Looked, Stop, look},
@@ -42,26 +42,15 @@ struct Report<'a> {
     looked: Looked,
 }
 
-/// The bytes of a regular file that a host would read at all.
-fn read(file: &Path) -> Result<Vec<u8>, String> {
-    let most = CatalogConfig::default().max_component;
-    let meta = std::fs::metadata(file).map_err(|e| format!("cannot be read: {e}"))?;
-    if !meta.is_file() {
-        return Err("is not a regular file".to_owned());
-    }
-    if meta.len() > most.0 {
-        return Err(format!("has {} bytes, more than a host reads ({most})", meta.len()));
-    }
-    std::fs::read(file).map_err(|e| format!("cannot be read: {e}"))
-}
-
 /// Prints what the file is and serves, and what a host with built-in defaults and no policy for it refuses.
 ///
 /// # Errors
 /// The file cannot be read, or something failed that says nothing about it.
 pub(crate) fn run(args: &Args, out: Out) -> Result<Exit, Failure> {
-    let bytes = read(&args.file)
-        .map_err(|e| Failure::refused("file_unreadable", format!("{}: {e}", args.file.display())))?;
+    // What a host with built-in defaults would read at all.
+    let bytes = read_file(&args.file, CatalogConfig::default().max_component).map_err(|e| {
+        Failure::refused("file_unreadable", format!("{}: cannot be read: {e}", args.file.display()))
+    })?;
     let digest = Digest::of(&bytes);
     let looked = block_on(async {
         let engine = Engine::open(None, 1)?;
@@ -138,7 +127,16 @@ impl Report<'_> {
         json
     }
 
+    /// What is no component can be granted nothing.
+    fn is_component(&self) -> bool {
+        let refused = self.looked.problem.as_ref().is_some_and(|p| p.code == "plugin_not_a_component");
+        self.anatomy.component && !refused
+    }
+
     fn grants_json(&self) -> Value {
+        if !self.is_component() {
+            return Value::Null;
+        }
         let lines = grants::lines(&self.anatomy);
         let lines = lines.iter().map(|line| {
             let need = if line.need == grants::Need::Likely { "likely" } else { "possible" };
@@ -225,7 +223,7 @@ impl Report<'_> {
             text.push_str(&format!("  {}\n", neutral_line(export)));
         }
         self.lists_text(&mut text);
-        if anatomy.component {
+        if self.is_component() {
             let (remark, policy) = (grants::remark(anatomy), grants::policy(anatomy));
             text.push_str(&format!("\npolicy lines ({remark})\n\n{policy}"));
         }
