@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wasmparser::{Encoding, KnownCustom, Parser, Payload};
+use wasmparser::{CustomSectionReader, Encoding, KnownCustom, Name, Parser, Payload};
 
 /// What the bytes say of themselves.
 #[derive(Debug, Default)]
@@ -10,8 +10,8 @@ pub(super) struct Anatomy {
     pub(super) component: bool,
     pub(super) imports: Vec<String>,
     pub(super) exports: Vec<String>,
-    /// `language`, `processed-by`, `sdk` of the producers sections, over all modules inside.
-    pub(super) producers: BTreeMap<String, BTreeSet<String>>,
+    /// `language`, `processed-by`, `sdk` of the producers sections, over all modules inside but adapters.
+    pub(super) producers: Producers,
 }
 
 impl Anatomy {
@@ -23,48 +23,104 @@ impl Anatomy {
     }
 }
 
+type Producers = BTreeMap<String, BTreeSet<String>>;
+
+/// A module or component within the file, while it is read.
+#[derive(Default)]
+struct Part {
+    producers: Producers,
+    adapter: bool,
+}
+
+/// What begins the name of an adapter from WASI's preview 1 (or another), as wit-component gives it.
+const ADAPTER: &str = "wit-component:adapter:";
+/// Functions of WASI's preview 1. A program imports some of them; only an adapter exports them.
+const PREVIEW1: [&str; 8] = [
+    "clock_time_get",
+    "environ_get",
+    "fd_close",
+    "fd_fdstat_get",
+    "fd_read",
+    "fd_write",
+    "proc_exit",
+    "random_get",
+];
+
 /// Reads `bytes`.
 ///
 /// # Errors
 /// No WebAssembly.
 pub(super) fn anatomy(bytes: &[u8]) -> wasmparser::Result<Anatomy> {
     let mut found = Anatomy::default();
-    let mut depth = 0_u32;
+    let mut open: Vec<Part> = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload? {
             Payload::Version { encoding, .. } => {
-                if depth == 0 {
+                if open.is_empty() {
                     found.component = encoding == Encoding::Component;
                 }
-                depth += 1;
+                open.push(Part::default());
             }
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::ComponentImportSection(section) if depth == 1 => {
+            Payload::End(_) => {
+                // What made the adapter is nothing of the program's.
+                for (field, values) in
+                    open.pop().filter(|part| !part.adapter).into_iter().flat_map(|p| p.producers)
+                {
+                    found.producers.entry(field).or_default().extend(values);
+                }
+            }
+            Payload::ComponentImportSection(section) if open.len() == 1 => {
                 for import in section {
                     found.imports.push(import?.name.name.to_owned());
                 }
             }
-            Payload::ComponentExportSection(section) if depth == 1 => {
+            Payload::ComponentExportSection(section) if open.len() == 1 => {
                 for export in section {
                     found.exports.push(export?.name.name.to_owned());
                 }
             }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    let is = PREVIEW1.contains(&export?.name);
+                    open.last_mut().into_iter().for_each(|part| part.adapter |= is);
+                }
+            }
             Payload::CustomSection(section) => {
-                if let KnownCustom::Producers(fields) = section.as_known() {
-                    for field in fields {
-                        let field = field?;
-                        let values = found.producers.entry(field.name.to_owned()).or_default();
-                        for value in field.values {
-                            let value = value?;
-                            values.insert(format!("{} {}", value.name, value.version).trim().to_owned());
-                        }
-                    }
+                if let Some(part) = open.last_mut() {
+                    part.custom(&section)?;
                 }
             }
             _ => {}
         }
     }
     Ok(found)
+}
+
+impl Part {
+    fn custom(&mut self, section: &CustomSectionReader<'_>) -> wasmparser::Result<()> {
+        match section.as_known() {
+            KnownCustom::Producers(fields) => {
+                for field in fields {
+                    let field = field?;
+                    let values = self.producers.entry(field.name.to_owned()).or_default();
+                    for value in field.values {
+                        let value = value?;
+                        values.insert(format!("{} {}", value.name, value.version).trim().to_owned());
+                    }
+                }
+            }
+            KnownCustom::Name(names) => {
+                // A name that cannot be read is none.
+                for name in names.into_iter().map_while(Result::ok) {
+                    if let Name::Module { name, .. } = name {
+                        self.adapter |= name.starts_with(ADAPTER);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// What builds an interpreter and a program for it into one component. Its own languages are the interpreter's:
@@ -131,6 +187,26 @@ mod tests {
         };
         assert_eq!(language(&stripped), "Rust (by wit-bindgen-rust)");
         assert_eq!(language(&Anatomy::default()), "unknown");
+    }
+
+    #[test]
+    fn an_adapters_language_is_not_the_programs() {
+        let rust = r#"(@producers (language "Rust" "") (processed-by "rustc" "1.97"))"#;
+        for adapter in [
+            format!("(core module $wit-component:adapter:wasi_snapshot_preview1 {rust})"),
+            format!("(core module {rust} (func (export \"fd_write\")))"),
+        ] {
+            let read = |program: &str| {
+                anatomy(&wat::parse_str(format!("(component (core module {program}) {adapter})")).unwrap())
+                    .unwrap()
+            };
+            let c = read(r#"(@producers (language "C11" "") (processed-by "clang" "14"))"#);
+            assert_eq!(language(&c), "C11");
+            assert_eq!(c.producers["processed-by"].iter().collect::<Vec<_>>(), ["clang 14"]);
+            assert_eq!(language(&read("")), "unknown");
+            let bound = read(r#"(@producers (processed-by "wit-bindgen-c" "0.60"))"#);
+            assert_eq!(language(&bound), "C (by wit-bindgen-c)");
+        }
     }
 
     #[test]
