@@ -1,7 +1,7 @@
 //! JSON Schemas of plugins: 2020-12, references within the schema only, patterns without
 //! backtracking, and a bound on what one check may cost.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jsonschema::{Draft, PatternOptions, ValidationError};
 use serde_json::{Map, Value};
@@ -15,6 +15,8 @@ const SHOWN: usize = 5;
 const MESSAGE: usize = 300;
 /// Largest compiled pattern, in bytes: `(a{1000}){1000}` must not take a gigabyte.
 const PATTERN_BYTES: usize = 1 << 20;
+/// Largest whole number that every reader of JSON keeps exactly: 2^53 - 1.
+const EXACT: i64 = (1 << 53) - 1;
 /// Keywords whose value is data, not a schema.
 pub(super) const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 /// Keywords whose value maps names to schemas.
@@ -27,6 +29,8 @@ pub struct Validator {
     inner: jsonschema::Validator,
     /// Walked first, where the schema could make a check cost too much.
     cost: Option<Cost>,
+    /// Where in the schema a bound is that of JSON's exact numbers, and what is beyond may be a string.
+    strings: HashSet<String>,
 }
 
 impl Validator {
@@ -42,7 +46,7 @@ impl Validator {
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES))
             .build(schema)
             .map_err(|e| describe(&e))?;
-        Ok(Self { inner, cost: Cost::of(schema) })
+        Ok(Self { inner, cost: Cost::of(schema), strings: numbers_as_strings(schema) })
     }
 
     /// `Err` names the first violations, each with its JSON pointer; bounded in length.
@@ -73,7 +77,11 @@ impl Validator {
                 more = true;
                 break;
             }
-            lines.push(describe(&error));
+            let mut line = describe(&error);
+            if self.strings.contains(error.schema_path().as_str()) {
+                line.push_str(" (numbers of JSON are exact only up to there: give it as a string of digits)");
+            }
+            lines.push(line);
         }
         if more {
             lines.push("and more".to_owned());
@@ -168,6 +176,24 @@ fn local_references(root: &Value) -> Result<(), String> {
         }
         Ok(())
     })
+}
+
+/// The bounds of schemas that take an integer up to 2^53 - 1, or a string.
+fn numbers_as_strings(root: &Value) -> HashSet<String> {
+    let mut found = HashSet::new();
+    // Nothing here refuses.
+    let _ = visit(root, &mut String::new(), &mut |schema, at| {
+        let Some(Value::Array(types)) = schema.get("type") else { return Ok(()) };
+        if ["integer", "string"].iter().all(|ty| types.iter().any(|t| t == ty)) {
+            for (key, bound) in [("minimum", -EXACT), ("maximum", EXACT)] {
+                if schema.get(key).and_then(Value::as_i64) == Some(bound) {
+                    found.insert(format!("{at}/{key}"));
+                }
+            }
+        }
+        Ok(())
+    });
+    found
 }
 
 /// Calls `f` on every object that may be a schema, with its JSON pointer. Data is left out;
@@ -385,6 +411,24 @@ mod tests {
         refused(json!({"$ref": "#/$defs/a0", "$defs": defs}), "max-schema-steps");
         let hidden = json!({"properties": {"$defs": {"$ref": "#/$defs/a0"}}, "$defs": defs});
         refused(hidden, "max-schema-steps");
+    }
+
+    #[test]
+    fn a_number_that_may_be_a_string_says_so() {
+        let wide = json!({"type": ["integer", "string"], "minimum": -EXACT, "maximum": EXACT});
+        let v = Validator::new(
+            &json!({"properties": {"a/b": wide, "c": {"type": ["integer", "string"], "maximum": 5},
+            "l": {"items": wide}}}),
+        )
+        .unwrap();
+        let why = |value: &str| v.check(&serde_json::from_str(value).unwrap()).unwrap_err();
+        for value in
+            [r#"{"a/b": 9007199254740992}"#, r#"{"a/b": -9223372036854775809}"#, r#"{"l": [0, 1e19]}"#]
+        {
+            assert!(why(value).contains("give it as a string"), "{}", why(value));
+        }
+        assert!(!why(r#"{"c": 6}"#).contains("string of digits"), "{}", why(r#"{"c": 6}"#));
+        assert!(v.check(&json!({"a/b": EXACT, "l": [-EXACT, "9223372036854775808"]})).is_ok());
     }
 
     #[test]

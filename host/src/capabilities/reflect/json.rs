@@ -8,7 +8,7 @@ use base64::{
     alphabet::STANDARD as ALPHABET,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use serde_json::Value;
+use serde_json::{Number, Value};
 use wasmtime::component::Val;
 
 use super::shape::{Case, Integer, Item, Label, Named, Shape};
@@ -20,7 +20,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 /// Largest whole number that every reader of JSON keeps exactly: 2^53 - 1. Those beyond are strings.
-const EXACT: i128 = (1 << 53) - 1;
+pub(super) const EXACT: i128 = (1 << 53) - 1;
 /// Characters of a wrong value that an error quotes.
 const QUOTED: usize = 80;
 
@@ -216,18 +216,26 @@ fn read_option(inner: &Shape, json: &Value, path: &mut Path) -> Result<Val, Stri
 }
 
 fn read_integer(integer: Integer, json: &Value, path: &Path) -> Result<Val, String> {
+    let (least, largest) = integer.range();
     let value = match json {
-        Value::Number(n) => match (n.as_i64(), n.as_u64(), n.as_f64()) {
-            (Some(i), ..) => Some(i128::from(i)),
-            (_, Some(u), _) => Some(i128::from(u)),
-            // `3.0` is an integer in JSON Schema; up to 2^64 a whole `f64` is exact here.
-            (_, _, Some(f)) if f.fract() == 0.0 && f.abs() <= 18_446_744_073_709_551_616.0 => Some(f as i128),
-            _ => None,
-        },
+        Value::Number(n) => {
+            let value = whole_number(n);
+            // Some reader on the way may have rounded such a number already, this one's own among them.
+            if value.is_none_or(|value| !(-EXACT..=EXACT).contains(&value))
+                && integer.is_wide()
+                && n.as_f64().is_some_and(|f| f.fract() == 0.0)
+            {
+                return path.wrong(format!(
+                    "numbers of JSON are exact up to {EXACT} only, and this one is beyond: give it as a string \
+                     of digits ({})",
+                    integer.name()
+                ));
+            }
+            value
+        }
         Value::String(text) if integer.is_wide() => decimal(text),
         _ => None,
     };
-    let (least, largest) = integer.range();
     let Some(value) = value.filter(|value| (least..=largest).contains(value)) else {
         let name = integer.name();
         return path.wanted(&format!("a whole number from {least} to {largest} ({name})"), json);
@@ -243,6 +251,12 @@ fn read_integer(integer: Integer, json: &Value, path: &Path) -> Result<Val, Stri
         Integer::S64 => Val::S64(value as i64),
         Integer::U64 => Val::U64(value as u64),
     })
+}
+
+/// A number that is whole. `3.0` is, in JSON Schema.
+fn whole_number(n: &Number) -> Option<i128> {
+    let float = || n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() <= EXACT as f64);
+    n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from)).or_else(|| float().map(|f| f as i128))
 }
 
 /// Digits, perhaps after a minus sign: what the schema's pattern says.

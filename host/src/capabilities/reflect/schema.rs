@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Integer, Item, Label, Named, Shape};
+use super::{
+    json::EXACT,
+    shape::{Integer, Item, Label, Named, Shape},
+};
 
 /// Largest `f32`, as its shortest text has it.
 pub(super) const F32_MAX: f64 = 3.402_823_5e38;
@@ -111,17 +114,15 @@ fn integer(integer: Integer) -> Map<String, Value> {
     } else {
         map.insert("type".into(), "integer".into());
     }
-    map.insert("minimum".into(), number(least));
-    map.insert("maximum".into(), number(largest));
+    // Of numbers; what is beyond is a string, which the pattern above lets pass.
+    map.insert("minimum".into(), number(least.max(-EXACT)));
+    map.insert("maximum".into(), number(largest.min(EXACT)));
     map
 }
 
-/// A whole number of at most 64 bits.
+/// A whole number that JSON has exactly.
 fn number(value: i128) -> Value {
-    i64::try_from(value)
-        .map(Value::from)
-        .or_else(|_| u64::try_from(value).map(Value::from))
-        .unwrap_or_default()
+    i64::try_from(value).map(Value::from).unwrap_or_default()
 }
 
 /// `null`, or what the inner type has; within `some` where that may itself be `null`.

@@ -229,9 +229,10 @@ impl Dice {
         let wrong = |dice: &mut Self| {
             let all = json!([
                 null, true, -1, 0, 3.5, 1e30, 256, 65536, "", "x", "ä€", "NaN", "18446744073709551616", "-1", "007",
-                [], [null], {}, {"ok": null}, {"some": null}, 1.0, u64::MAX, i64::MIN, "AAA", "A0_b", "A0-b"
+                [], [null], {}, {"ok": null}, {"some": null}, 1.0, u64::MAX, i64::MIN, "AAA", "A0_b", "A0-b",
+                1_u64 << 53, (1_i64 << 53) - 1, -1_i64 << 53, -9.223_372_036_854_776e18, 1.8446744073709552e19
             ]);
-            all[dice.below(26)].clone()
+            all[dice.below(31)].clone()
         };
         match json {
             Value::Array(items) if !items.is_empty() && self.below(5) > 0 => {
