@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, WasmBacktrace};
 
 use super::{
     Abort, Listing, Prepared, Request, Response, Setup, State, Used,
@@ -52,25 +52,25 @@ async fn answer(
         Request::Tool { name, arguments } => Response::Tool(match &prepared.tools {
             Tools::Listed(indices) => {
                 let tools = indices.load(&mut *store, &instance)?;
-                tools.call_call_tool(&mut *store, name, arguments).await?
+                own("call-tool", tools.call_call_tool(&mut *store, name, arguments).await)?
             }
             Tools::Reflected(functions) => functions.call(store, &instance, name, arguments).await?,
         }),
         Request::Prompt { name, arguments } => {
             let prompts =
                 prepared.prompts.as_ref().ok_or_else(|| lacks("prompts"))?.load(&mut *store, &instance)?;
-            Response::Prompt(prompts.call_get_prompt(&mut *store, name, arguments).await?)
+            Response::Prompt(own("get-prompt", prompts.call_get_prompt(&mut *store, name, arguments).await)?)
         }
         Request::Resource { uri } => {
             let indices = prepared.resources.as_ref().ok_or_else(|| lacks("resources"))?;
             let resources = indices.load(&mut *store, &instance)?;
-            Response::Resource(resources.call_read_resource(&mut *store, uri).await?)
+            Response::Resource(own("read-resource", resources.call_read_resource(&mut *store, uri).await)?)
         }
         Request::Completion { reference, argument, value, context } => {
             let indices = prepared.completions.as_ref().ok_or_else(|| lacks("completions"))?;
             let completions = indices.load(&mut *store, &instance)?;
-            let answer = completions.call_complete(&mut *store, reference, argument, value, context).await?;
-            Response::Completion(answer)
+            let answer = completions.call_complete(&mut *store, reference, argument, value, context).await;
+            Response::Completion(own("complete", answer)?)
         }
     })
 }
@@ -93,16 +93,16 @@ async fn listing(prepared: &Prepared, store: &mut Store<State>) -> wasmtime::Res
     let mut listing = Listing::default();
     if let Tools::Listed(indices) = &prepared.tools {
         let tools = indices.load(&mut *store, &instance)?;
-        listing.tools = tools.call_list_tools(&mut *store).await?;
+        listing.tools = own("list-tools", tools.call_list_tools(&mut *store).await)?;
     }
     if let Some(prompts) = &prepared.prompts {
         let prompts = prompts.load(&mut *store, &instance)?;
-        listing.prompts = prompts.call_list_prompts(&mut *store).await?;
+        listing.prompts = own("list-prompts", prompts.call_list_prompts(&mut *store).await)?;
     }
     if let Some(resources) = &prepared.resources {
         let resources = resources.load(&mut *store, &instance)?;
-        listing.resources = resources.call_list_resources(&mut *store).await?;
-        listing.templates = resources.call_list_templates(&mut *store).await?;
+        listing.resources = own("list-resources", resources.call_list_resources(&mut *store).await)?;
+        listing.templates = own("list-templates", resources.call_list_templates(&mut *store).await)?;
     }
     Ok(listing)
 }
@@ -225,6 +225,25 @@ fn in_replay(abort: Abort, store: &Store<State>) -> Abort {
     }
 }
 
+/// The function whose value was none.
+#[derive(Debug, thiserror::Error)]
+#[error("in {0}")]
+struct Returned(String);
+
+/// `result` of a call of `function`, as people name it. What went wrong outside of the guest's code went wrong with
+/// the value that it returned.
+pub(super) fn returned<T>(function: &str, result: wasmtime::Result<T>) -> wasmtime::Result<T> {
+    result.map_err(|e| {
+        let inside = e.is::<Trap>() || e.is::<WasmBacktrace>();
+        if inside { e } else { e.context(Returned(function.to_owned())) }
+    })
+}
+
+/// The same for a function of the package `layby:plugin`.
+fn own<T>(name: &str, result: wasmtime::Result<T>) -> wasmtime::Result<T> {
+    returned(&format!("the function `{name}`"), result)
+}
+
 /// Why `error` ended the run.
 fn abort(error: &wasmtime::Error, store: &Store<State>) -> Abort {
     let state = store.data();
@@ -257,9 +276,13 @@ fn abort(error: &wasmtime::Error, store: &Store<State>) -> Abort {
     if cause.contains(HANDED_OVER_TOO_MUCH) {
         return too_large(store);
     }
-    let mut text = match trap {
-        Some(trap) => format!("the plugin trapped: {trap}"),
-        None => format!("the plugin was stopped: {}", cause.lines().next().unwrap_or_default()),
+    let first = cause.lines().next().unwrap_or_default();
+    let mut text = match (trap, error.downcast_ref()) {
+        (Some(trap), _) => format!("the plugin trapped: {trap}"),
+        (None, Some(Returned(function))) => {
+            format!("the component returned a bad value from {function}: {first}")
+        }
+        (None, None) => format!("the plugin was stopped: {first}"),
     };
     if let Some(capture) = state.captured() {
         let mut capture = stdio::lock(capture);
@@ -268,7 +291,11 @@ fn abort(error: &wasmtime::Error, store: &Store<State>) -> Abort {
             text = format!("{text}\nlast line of standard error: {}", capture.last_error());
         }
     }
-    Abort::Trap(format!("{text}\n{error:?}"))
+    // Without a backtrace there is nothing in it that is not said yet.
+    if error.is::<WasmBacktrace>() {
+        text = format!("{text}\n{error:?}");
+    }
+    Abort::Trap(text)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use wasmtime::{
 
 use super::{
     State,
-    run::too_large,
+    run::{returned, too_large},
     state::Ended,
     wit_types::{Content, Tool, ToolAnnotations, ToolError, ToolResult},
 };
@@ -47,6 +47,8 @@ pub(super) struct Reflected {
 
 /// One function.
 struct Function {
+    /// As people name it.
+    whole: String,
     index: ComponentExportIndex,
     params: Vec<(Label, Shape)>,
     returns: Returns,
@@ -123,13 +125,13 @@ impl Reflected {
             Returns::Nothing => Vec::new(),
             _ => vec![Val::Bool(false)],
         };
-        called.call_async(&mut *store, &params, &mut results).await?;
+        returned(&function.whole, called.call_async(&mut *store, &params, &mut results).await)?;
         let most = store.data().limits.output.as_usize();
         match function.answer(name, results.pop(), most) {
             Ok(answer) => Ok(answer),
             Err(Unwritten::TooLong) => Err(Ended(too_large(store)).into()),
             Err(Unwritten::Mismatch) => {
-                Err(wasmtime::Error::msg(format!("`{name}` returned a value that is not of its type")))
+                returned(&function.whole, Err(wasmtime::Error::msg("it is not of its type")))
             }
         }
     }
@@ -223,7 +225,7 @@ impl Found {
             Some(outer) => outer.and_then(|outer| component.get_export_index(Some(&outer), &self.name)),
         };
         let index = index.ok_or("it cannot be found again")?;
-        Ok(Function { index, params, returns })
+        Ok(Function { whole: self.to_string(), index, params, returns })
     }
 }
 
@@ -343,9 +345,12 @@ impl Function {
 
 /// The text of an `err`: a string or a case's name as it is, anything else as JSON.
 fn failure(name: &str, shape: Option<&Shape>, value: Option<&Val>, most: usize) -> Result<String, Unwritten> {
+    let silent = || Ok(format!("`{name}` failed and gave no message"));
     match (shape, value) {
         (Some(Shape::String), Some(Val::String(text))) => {
-            if text.len() > most {
+            if text.trim().is_empty() {
+                silent()
+            } else if text.len() > most {
                 Err(Unwritten::TooLong)
             } else {
                 Ok(text.clone())
@@ -359,7 +364,7 @@ fn failure(name: &str, shape: Option<&Shape>, value: Option<&Val>, most: usize) 
             text.value(shape, value)?;
             Ok(text.done())
         }
-        _ => Ok(format!("`{name}` failed, and does not say why")),
+        _ => silent(),
     }
 }
 
