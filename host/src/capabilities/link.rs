@@ -90,6 +90,14 @@ impl Prepared {
             completions: self.completions.is_some(),
         }
     }
+
+    /// What is odd about the component and no reason not to serve it, for the log.
+    pub fn remarks(&self) -> &[String] {
+        match &self.tools {
+            Tools::Reflected(functions) => functions.remarks(),
+            Tools::Listed(_) => &[],
+        }
+    }
 }
 
 /// The linker with every capability; made once per engine.

@@ -84,6 +84,11 @@ impl CatalogConfig {
     pub const REFLECTED_SECTIONS: usize = 16;
     /// Bytes of one such section, and of all texts that go into a component's schemas.
     pub const REFLECTED_DOCS: usize = 1 << 20;
+    /// Bytes of one text of documentation; a longer one is cut. 16 KiB are pages, and models read it in each list.
+    pub const REFLECTED_TEXT: usize = 16 << 10;
+    /// Bytes of all texts in the schemas of one function: as JSON, they stay below `max-schema` whatever is in them,
+    /// since no component is to be refused for its documentation.
+    pub const REFLECTED_TOOL_DOCS: usize = 64 << 10;
 }
 
 impl Default for CatalogConfig {

@@ -138,7 +138,7 @@ impl Checker {
         }
         let with_grants = swap::gets_grants(row, digest, &text, &policy, self.config.trust_replacements);
         let granted = self.grants(&policy, with_grants)?;
-        let prepared = self.prepare(digest, bytes)?;
+        let prepared = self.prepare(name, digest, bytes)?;
         let declared = self.list(name, digest, &prepared)?;
         let built = declare::build(&declared, &policy, &self.config.catalog, true)?;
         self.keep
@@ -166,7 +166,7 @@ impl Checker {
             .keep
             .get(digest, self.config.catalog.max_component)
             .map_err(|e| Stop::Failed(format!("its kept bytes cannot be read: {e}")))?;
-        let prepared = self.prepare(digest, &bytes)?;
+        let prepared = self.prepare(&row.name, digest, &bytes)?;
         let built = declare::build(&declared, &policy, &self.config.catalog, false)?;
         Ok(Version {
             digest,
@@ -193,13 +193,14 @@ impl Checker {
         Granted::resolve(&policy.grants, &forbidden(&self.config)).map_err(Problem::bad_grant)
     }
 
-    pub(super) fn prepare(&self, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {
+    pub(super) fn prepare(&self, name: &str, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {
         let permit = self.runtime.block_on(self.compiling.acquire());
         let component =
             self.engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
         drop(permit);
         self.go_on()?;
         let prepared = self.linked.prepare(&component, bytes).map_err(|e| Problem::unfit(&e))?;
+        remark(name, &prepared);
         self.go_on()?;
         Ok(prepared)
     }
@@ -233,6 +234,13 @@ impl Checker {
         }
         let built = declare::build(&declared, &plugin.policy, &self.config.catalog, false)?;
         Ok(Some((declared, built)))
+    }
+}
+
+/// Logs what is odd about a component that is served all the same.
+pub(super) fn remark(name: &str, prepared: &Prepared) {
+    for remark in prepared.remarks() {
+        tracing::warn!(plugin = name, "served, but {}", neutral(remark, LOG_LINE));
     }
 }
 

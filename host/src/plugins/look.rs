@@ -32,6 +32,7 @@ pub async fn look(engine: &Engine, digest: Digest, bytes: &[u8], config: &Config
         engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
     let linked = Linked::new(engine).map_err(|e| Stop::Failed(format!("{e:#}")))?;
     let prepared = linked.prepare(&component, bytes).map_err(|e| Problem::unfit(&e))?;
+    check::remark("inspected", &prepared);
     let (bounds, slice) = (&config.catalog, config.host.fuel_slice);
     let listing = check::listing("inspected", digest, &prepared, bounds, slice).await?;
     let built = declare::build(&Declared::from(listing.clone()), &Policy::default(), bounds, true);

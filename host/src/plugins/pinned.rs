@@ -112,7 +112,7 @@ impl Checker {
             .keep
             .get(digest, self.config.catalog.max_component)
             .map_err(|e| Stop::Failed(format!("its kept bytes cannot be read: {e}")))?;
-        let prepared = self.prepare(digest, &bytes)?;
+        let prepared = self.prepare(&name, digest, &bytes)?;
         let bounds = &self.config.catalog;
         let listed =
             self.runtime.block_on(listing(&name, digest, &prepared, bounds, self.config.host.fuel_slice))?;

@@ -6,7 +6,7 @@
 //! (`component-type…`), and takes that away when it makes the component. So a component has documentation where
 //! its author kept the section, anywhere in it; every place is looked at.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use wasmparser::{Parser, Payload};
@@ -16,7 +16,10 @@ use wasmtime::component::{
 };
 
 use super::names;
-use crate::config::CatalogConfig;
+use crate::{
+    base::{neutral_line, neutral_text},
+    config::CatalogConfig,
+};
 
 /// The section's name.
 const SECTION: &str = "package-docs";
@@ -31,7 +34,8 @@ type Texts<T> = HashMap<String, T>;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Package {
-    worlds: Texts<World>,
+    // In order: where two say something of one thing, the same one is taken each time.
+    worlds: BTreeMap<String, World>,
     interfaces: Texts<Interface>,
 }
 
@@ -62,16 +66,6 @@ enum FunctionDocs {
     Other(serde::de::IgnoredAny),
 }
 
-impl FunctionDocs {
-    fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            Self::Record { docs } => docs.as_deref(),
-            Self::Other(_) => None,
-        }
-    }
-}
-
 /// Texts for a type, and for its fields or cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -80,23 +74,55 @@ pub(super) struct TypeDocs {
     pub(super) items: Texts<String>,
 }
 
+/// What is said of an interface, or of all worlds together, by all sections.
+#[derive(Default)]
+struct Said {
+    docs: Option<String>,
+    funcs: Texts<String>,
+    types: Texts<TypeDocs>,
+}
+
 /// All that is known of one component beside its types.
 #[derive(Default)]
 pub(super) struct Docs {
-    packages: Vec<Package>,
+    worlds: Said,
+    interfaces: Texts<Said>,
     /// Types that have names, by what they look like: their interfaces and names.
     types: HashMap<String, Vec<(Option<String>, String)>>,
+    /// Fields and cases of the types that were named.
+    named: usize,
     resources: Vec<(String, ResourceType)>,
+    remarks: Vec<String>,
 }
 
 impl Docs {
     /// Reads what is in `bytes`, and the names of `component`'s types. A section that cannot be read is left out:
     /// documentation is no reason not to serve.
     pub(super) fn read(component: &Component, bytes: &[u8]) -> Self {
-        let mut docs = Self::default();
-        sections(bytes, true, &mut docs.packages);
+        let mut sections = Sections::default();
+        sections.find(bytes, true);
+        let mut docs = Self { remarks: sections.remarks, ..Self::default() };
+        let (all, worlds): (Vec<_>, Vec<_>) =
+            sections.packages.into_iter().map(|p| (p.interfaces, p.worlds)).unzip();
+        // Interfaces that a package has come before those written within a world.
+        for (name, interface) in all.into_iter().flatten() {
+            docs.interfaces.entry(name).or_default().add(interface);
+        }
+        for world in worlds.into_iter().flat_map(BTreeMap::into_values) {
+            docs.worlds.functions(world.func_exports);
+            docs.worlds.functions(world.funcs);
+            docs.worlds.types(world.types);
+            for (name, interface) in world.interface_exports.into_iter().chain(world.interfaces) {
+                docs.interfaces.entry(name).or_default().add(interface);
+            }
+        }
         docs.name_types(component);
         docs
+    }
+
+    /// What of the documentation is left out, and why.
+    pub(super) fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     fn name_types(&mut self, component: &Component) {
@@ -115,12 +141,16 @@ impl Docs {
     }
 
     fn name_type(&mut self, interface: Option<&str>, name: &str, item: ComponentItem) {
-        if self.types.len() + self.resources.len() >= CatalogConfig::REFLECTED_NAMES {
+        if self.types.len() + self.resources.len() >= CatalogConfig::REFLECTED_NAMES
+            || self.named >= CatalogConfig::REFLECTED_TYPES
+        {
             return;
         }
         match item {
             ComponentItem::Type(ty) => {
                 if let Some(look) = look(&ty) {
+                    // A type may be exported under thousands of names, and have thousands of fields.
+                    self.named += 1 + look.len() / 8;
                     let interface = interface.map(|i| names::interface(i).to_owned());
                     let alike = self.types.entry(look).or_default();
                     // A type that many interfaces use needs not be looked up in all of them.
@@ -136,19 +166,16 @@ impl Docs {
 
     /// What is said of a function; `export` is the export that holds it.
     pub(super) fn function(&self, export: Option<&str>, name: &str) -> Option<&str> {
-        let text = match export {
-            None => {
-                self.worlds().find_map(|w| w.func_exports.get(name).or_else(|| w.funcs.get(name))?.text())
-            }
-            Some(export) => self.interfaces(names::interface(export)).find_map(|i| i.funcs.get(name)?.text()),
+        let said = match export {
+            None => &self.worlds,
+            Some(export) => self.interfaces.get(names::interface(export))?,
         };
-        text.map(str::trim).filter(|text| !text.is_empty())
+        said.funcs.get(name).map(String::as_str)
     }
 
     /// What is said of an interface.
     pub(super) fn interface(&self, export: &str) -> Option<&str> {
-        let text = self.interfaces(names::interface(export)).find_map(|i| i.docs.as_deref());
-        text.map(str::trim).filter(|text| !text.is_empty())
+        self.interfaces.get(names::interface(export))?.docs.as_deref()
     }
 
     /// The name of a type, and what is said of it. Types are told apart by what they look like: where two
@@ -171,24 +198,57 @@ impl Docs {
     }
 
     fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&TypeDocs> {
-        match interface {
-            None => self.worlds().find_map(|w| w.types.get(name)),
-            Some(interface) => self.interfaces(interface).find_map(|i| i.types.get(name)),
+        let said = match interface {
+            None => &self.worlds,
+            Some(interface) => self.interfaces.get(interface)?,
+        };
+        said.types.get(name)
+    }
+}
+
+impl Said {
+    /// What is said first is kept.
+    fn add(&mut self, interface: Interface) {
+        if self.docs.is_none() {
+            self.docs = interface.docs.and_then(|text| clean(&text));
+        }
+        self.functions(interface.funcs);
+        self.types(interface.types);
+    }
+
+    fn functions(&mut self, funcs: Texts<FunctionDocs>) {
+        for (name, docs) in funcs {
+            let text = match docs {
+                FunctionDocs::Text(text) => Some(text),
+                FunctionDocs::Record { docs } => docs,
+                FunctionDocs::Other(_) => None,
+            };
+            if let Some(text) = text.and_then(|text| clean(&text)) {
+                self.funcs.entry(name).or_insert(text);
+            }
         }
     }
 
-    fn worlds(&self) -> impl Iterator<Item = &World> {
-        self.packages.iter().flat_map(|p| p.worlds.values())
+    fn types(&mut self, types: Texts<TypeDocs>) {
+        for (name, TypeDocs { docs, items }) in types {
+            let docs = docs.and_then(|text| clean(&text));
+            let items = items.into_iter().filter_map(|(item, text)| Some((item, clean(&text)?))).collect();
+            self.types.entry(name).or_insert(TypeDocs { docs, items });
+        }
     }
+}
 
-    /// Interfaces of that name: those that a package has, then those written within a world.
-    fn interfaces(&self, name: &str) -> impl Iterator<Item = &Interface> {
-        let own = self.packages.iter().filter_map(move |p| p.interfaces.get(name));
-        let within = self
-            .worlds()
-            .filter_map(move |w| w.interface_exports.get(name).or_else(|| w.interfaces.get(name)));
-        own.chain(within)
+/// `text` as it may stand in a list: of bounded length, and with nothing in it that changes how other text is shown.
+/// None where nothing is left.
+fn clean(text: &str) -> Option<String> {
+    let most = CatalogConfig::REFLECTED_TEXT;
+    let text = text.trim();
+    let mut clean = neutral_text(&text[..text.floor_char_boundary(most)]);
+    if text.len() > most || clean.len() > most {
+        clean.truncate(clean.floor_char_boundary(most));
+        clean.push('…');
     }
+    (!clean.is_empty()).then_some(clean)
 }
 
 /// What a type with a name looks like, to the depth of one: comparing types whole costs more than it is worth.
@@ -240,20 +300,43 @@ fn kind_of(ty: &Type) -> &'static str {
     }
 }
 
-/// Collects the sections of `bytes`, and of the WIT packages that are embedded in them.
-fn sections(bytes: &[u8], embedded: bool, into: &mut Vec<Package>) {
-    for payload in Parser::new(0).parse_all(bytes) {
-        // What is no WebAssembly is the engine's to refuse.
-        let Ok(payload) = payload else { return };
-        let Payload::CustomSection(section) = payload else { continue };
-        if section.name() == SECTION {
-            match package(section.data()) {
-                Ok(_) if into.len() >= CatalogConfig::REFLECTED_SECTIONS => {}
-                Ok(package) => into.push(package),
-                Err(reason) => tracing::warn!("the documentation in a component is left out: {reason}"),
+/// The sections of a component.
+#[derive(Default)]
+struct Sections {
+    packages: Vec<Package>,
+    remarks: Vec<String>,
+    /// Those that were looked at, whether they could be read or not.
+    seen: usize,
+}
+
+impl Sections {
+    /// Finds those of `bytes`, and where `embedded` those of the WIT packages that are embedded in them.
+    fn find(&mut self, bytes: &[u8], embedded: bool) {
+        for payload in Parser::new(0).parse_all(bytes) {
+            // What is no WebAssembly is the engine's to refuse.
+            let Ok(payload) = payload else { return };
+            let Payload::CustomSection(section) = payload else { continue };
+            if section.name() == SECTION {
+                self.add(section.data());
+            } else if embedded && section.name().starts_with(EMBEDDED) {
+                self.find(section.data(), false);
             }
-        } else if embedded && section.name().starts_with(EMBEDDED) {
-            sections(section.data(), false, into);
+        }
+    }
+
+    fn add(&mut self, data: &[u8]) {
+        let most = CatalogConfig::REFLECTED_SECTIONS;
+        self.seen += 1;
+        if self.seen > most {
+            if self.seen == most + 1 {
+                self.remarks
+                    .push(format!("it has more than {most} sections `{SECTION}`; the others are left out"));
+            }
+            return;
+        }
+        match package(data) {
+            Ok(package) => self.packages.push(package),
+            Err(reason) => self.remarks.push(format!("its section `{SECTION}` {reason}, and is left out")),
         }
     }
 }
@@ -261,11 +344,11 @@ fn sections(bytes: &[u8], embedded: bool, into: &mut Vec<Package>) {
 fn package(data: &[u8]) -> Result<Package, String> {
     let most = CatalogConfig::REFLECTED_DOCS;
     if data.len() > most {
-        return Err(format!("its section `{SECTION}` has {} bytes, more than {most}", data.len()));
+        return Err(format!("has {} bytes, more than {most}", data.len()));
     }
-    let (version, json) = data.split_first().ok_or("its section is empty")?;
+    let (version, json) = data.split_first().ok_or("is empty")?;
     if !VERSIONS.contains(version) {
-        return Err(format!("its section `{SECTION}` is of the version {version}, which is not known here"));
+        return Err(format!("is of the version {version}, which is not known here"));
     }
-    serde_json::from_slice(json).map_err(|e| format!("its section `{SECTION}` cannot be read: {e}"))
+    serde_json::from_slice(json).map_err(|e| format!("cannot be read: {}", neutral_line(&e.to_string())))
 }

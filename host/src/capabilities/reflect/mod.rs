@@ -43,6 +43,7 @@ pub(super) struct Reflected {
     functions: BTreeMap<String, Function>,
     /// In the order in which the component exports them.
     tools: Vec<Tool>,
+    remarks: Vec<String>,
 }
 
 /// One function.
@@ -85,6 +86,7 @@ impl Reflected {
         let (mut functions, mut origins) = (BTreeMap::new(), BTreeMap::new());
         let mut tools = Vec::with_capacity(found.len());
         for found in found {
+            reader.begin();
             let function = found.function(component, &mut reader).map_err(|e| format!("{found}: {e}"))?;
             let name = names::tool(found.interface.as_deref(), &found.name);
             if let Some(other) = origins.insert(name.clone(), found.to_string()) {
@@ -95,7 +97,18 @@ impl Reflected {
             tools.push(function.tool(&name, &found, &docs));
             functions.insert(name, function);
         }
-        Ok(Self { functions, tools })
+        let mut remarks = docs.remarks().to_vec();
+        if reader.is_cut() {
+            remarks.push(
+                "its types have more documentation than goes into schemas; a part is left out".to_owned(),
+            );
+        }
+        Ok(Self { functions, tools, remarks })
+    }
+
+    /// What of the component's documentation is left out, and why: nothing that stops it from being served.
+    pub(super) fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// What a plugin's own `list-tools` would answer.

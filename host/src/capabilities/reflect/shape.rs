@@ -135,11 +135,26 @@ pub(super) struct Reader<'a> {
     left: usize,
     /// Bytes of texts that may still be taken: a type's stand wherever it is used.
     texts: usize,
+    /// The same of this function.
+    own_texts: usize,
+    /// There was a text too many.
+    cut: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(docs: &'a Docs) -> Self {
-        Self { docs, left: CatalogConfig::REFLECTED_TYPES, texts: CatalogConfig::REFLECTED_DOCS }
+        let (texts, own_texts) = (CatalogConfig::REFLECTED_DOCS, CatalogConfig::REFLECTED_TOOL_DOCS);
+        Self { docs, left: CatalogConfig::REFLECTED_TYPES, texts, own_texts, cut: false }
+    }
+
+    /// Another function begins: it has room for texts of its own.
+    pub(super) fn begin(&mut self) {
+        self.own_texts = CatalogConfig::REFLECTED_TOOL_DOCS;
+    }
+
+    /// True where some text was left out.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// The shape of `ty`.
@@ -246,9 +261,14 @@ impl<'a> Reader<'a> {
 
     /// `text`, while there is room for it.
     fn text(&mut self, text: Option<&str>) -> Option<String> {
-        let text = text?.trim();
-        self.texts = self.texts.checked_sub(text.len())?;
-        (!text.is_empty()).then(|| text.to_owned())
+        let text = text?;
+        if text.len() > self.texts.min(self.own_texts) {
+            self.cut = true;
+            return None;
+        }
+        self.texts -= text.len();
+        self.own_texts -= text.len();
+        Some(text.to_owned())
     }
 
     /// Why no JSON can stand for a type.

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-//! Hand-written components: what their functions become. `random.rs` has types and values at random.
+//! Hand-written components: what their functions become. `random.rs` has types and values at random, `values.rs`
+//! single ones, `hostile.rs` documentation that means harm.
 
+mod hostile;
 mod random;
+mod values;
 
 use std::sync::Arc;
 
@@ -10,7 +13,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     base::Digest,
-    capabilities::{Linked, Nobody, Request, Response, Setup, Unfit, call},
+    capabilities::{Abort, Linked, Nobody, Request, Response, Setup, Unfit, call},
     engine::Engine,
 };
 
@@ -36,16 +39,20 @@ impl Bench {
     }
 
     async fn call(&self, text: &str, name: &str, arguments: &Value) -> Result<ToolResult, ToolError> {
+        match self.run(text, name, arguments).await {
+            Ok(Response::Tool(answer)) => answer,
+            other => panic!("no answer: {other:?}"),
+        }
+    }
+
+    async fn run(&self, text: &str, name: &str, arguments: &Value) -> Result<Response, Abort> {
         let bytes = wat::parse_str(text).unwrap();
         let component = self.engine.component(Digest::of(&bytes), &bytes).unwrap();
         let prepared = self.linked.prepare(&component, &bytes).unwrap();
         let nobody = Arc::new(Nobody(|_: &str| {}));
         let setup = Setup::fresh(crate::config::Limits::default(), Arc::default(), nobody, [7; 32], 10_000);
         let request = Request::Tool { name: name.to_owned(), arguments: arguments.to_string() };
-        match call(&prepared, setup, &request).await.0 {
-            Ok(Response::Tool(answer)) => answer,
-            other => panic!("no answer: {other:?}"),
-        }
+        call(&prepared, setup, &request).await.0
     }
 }
 
@@ -117,7 +124,7 @@ fn functions_and_interfaces_have_names_and_signatures() {
             "type": "object",
             "properties": {
                 "first_one": {"type": "integer", "minimum": 0, "maximum": 255},
-                "b": {"type": ["integer", "string"], "pattern": "^[0-9]{1,20}$", "minimum": 0, "maximum": u64::MAX},
+                "b": {"type": ["integer", "string"], "pattern": "^[0-9]{1,20}$", "minimum": 0, "maximum": (1_u64 << 53) - 1},
             },
             "required": ["first_one", "b"],
             "additionalProperties": false,
@@ -244,7 +251,7 @@ async fn functions_are_called() {
         lifted("(result (result u8))", "(result i32) (i32.store8 (i32.const 0) (i32.const 1)) (i32.const 0)");
     let error = bench.call(&fails, "do_it", &json!({})).await.unwrap_err();
     let ToolError::Failed(result) = error else { panic!("{error:?}") };
-    assert_eq!(text_of(&result), "`do_it` failed, and does not say why");
+    assert_eq!(text_of(&result), "`do_it` failed and gave no message");
     // An error of text is the text, of a number its JSON.
     let fails = |ty: &str, stores: &str| {
         lifted(
@@ -260,11 +267,66 @@ async fn functions_are_called() {
         panic!()
     };
     assert_eq!(text_of(&result), "no");
+    // One of no text, or of blanks, is told.
+    for stores in [
+        "",
+        "(i32.store offset=4 (i32.const 0) (i32.const 64)) (i32.store offset=8 (i32.const 0) (i32.const 1)) (i32.store8 (i32.const 64) (i32.const 0x0a))",
+    ] {
+        let ToolError::Failed(result) =
+            bench.call(&fails("string", stores), "do_it", &json!({})).await.unwrap_err()
+        else {
+            panic!()
+        };
+        assert_eq!(text_of(&result), "`do_it` failed and gave no message");
+    }
     let number = fails("u64", "(i64.store offset=8 (i32.const 0) (i64.const -1))");
     let ToolError::Failed(result) = bench.call(&number, "do_it", &json!({})).await.unwrap_err() else {
         panic!()
     };
     assert_eq!(text_of(&result), "\"18446744073709551615\"");
+}
+
+#[tokio::test]
+async fn a_bad_value_is_the_components_and_told_once() {
+    let bench = Bench::new();
+    let types = r#"(type $t (enum "a" "b")) (export $e "e" (type $t))"#;
+    let of = |result: &str, core: &str| lifted_with(types, &format!("(result {result})"), core);
+    let point = "(i32.store (i32.const 0) (i32.const 64)) (i32.store offset=4 (i32.const 0) (i32.const 1))";
+    for (component, part) in [
+        (of("$e", "(result i32) (i32.const 7)"), "discriminant 7 out of range"),
+        (of("(option u8)", "(result i32) (i32.store8 (i32.const 0) (i32.const 9)) (i32.const 0)"), "9"),
+        (of("char", "(result i32) (i32.const 0xd800)"), "char"),
+        (
+            of("string", "(result i32) (i32.store offset=4 (i32.const 0) (i32.const -1)) (i32.const 0)"),
+            "out of bounds",
+        ),
+        (
+            of(
+                "string",
+                &format!("(result i32) {point} (i32.store8 (i32.const 64) (i32.const 0xff)) (i32.const 0)"),
+            ),
+            "utf-8",
+        ),
+        (of("string", "(result i32) (i32.const -4)"), "out of bounds"),
+        (
+            of(
+                "(list u32)",
+                &format!("(result i32) {point} (i32.store (i32.const 0) (i32.const 65)) (i32.const 0)"),
+            ),
+            "aligned",
+        ),
+    ] {
+        let Err(Abort::Trap(text)) = bench.run(&component, "do_it", &json!({})).await else {
+            panic!("{part}")
+        };
+        assert!(text.starts_with("the component returned a bad value from the function `do-it`: "), "{text}");
+        assert!(text.contains(part) && text.lines().count() == 1, "{text}");
+    }
+    // What a trap says is as before.
+    let Err(Abort::Trap(text)) = bench.run(&lifted("", "unreachable"), "do_it", &json!({})).await else {
+        panic!()
+    };
+    assert!(text.starts_with("the plugin trapped: ") && text.contains("backtrace"), "{text}");
 }
 
 /// A section `package-docs`, at the top of `component` or within a core module's embedded package.
