@@ -2,6 +2,36 @@
 #include "layby.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* The number that the question of a round showed. */
+static const char *drawn(unsigned round)
+{
+    static char found[4][17];
+    char before[32];
+    snprintf(before, sizeof before, "ask round: form round %u: ", round);
+    const char *line = strstr(layby_test_said(), before);
+    LAYBY_EXPECT(line != NULL && round < 4);
+    snprintf(found[round], sizeof found[round], "%s", line + strlen(before));
+    return found[round];
+}
+
+static void test_rounds(void)
+{
+    layby_call *call = layby_test_begin();
+    layby_test_answer(LAYBY_ACCEPTED, "{\"value\": \"a\"}");
+    layby_test_answer(LAYBY_DECLINED, NULL);
+    layby_test_answer(LAYBY_DISMISSED, NULL);
+    layby_test_result result = layby_test_call("rounds", "{\"sleep_ms\": 2}");
+    LAYBY_EXPECT(result.status == LAYBY_OK);
+    const char *lines = layby_format(call, "1 %s a\n2 %s declined\n3 %s dismissed", drawn(1), drawn(2), drawn(3));
+    unsigned long long hash = 0xcbf29ce484222325;
+    for (const char *byte = lines; *byte; byte++)
+        hash = (hash ^ (unsigned char)*byte) * 0x100000001b3;
+    LAYBY_EXPECT_STRING(result.text, layby_format(call, "%s\ndigest %016llx", lines, hash));
+    LAYBY_EXPECT(strcmp(drawn(1), drawn(2)) != 0);
+    LAYBY_EXPECT(strstr(layby_test_said(), "progress 3/3\n") != NULL);
+}
 
 int main(void)
 {
@@ -27,6 +57,7 @@ int main(void)
     LAYBY_EXPECT_STRING(layby_test_said(), "operator warn trial: a line by wasi:logging\n"
                                            "log notice: a line by the call\n"
                                            "progress 1\nprogress 2\nlog notice: stopped on request\n");
+    test_rounds();
     puts("trial: passed");
     return 0;
 }

@@ -2,6 +2,7 @@
 #define LAYBY_IMPLEMENTATION
 #include "layby.h"
 
+#include <sys/random.h>
 #include <time.h>
 
 static layby_status echo(layby_call *call, const layby_json *arguments)
@@ -154,4 +155,94 @@ static const layby_tool log_tool = {
     .run = log_lines,
 };
 
-LAYBY_TOOLS(&echo_tool, &fail_tool, &trap_tool, &spin_tool, &wait_tool, &ask_tool, &config_tool, &log_tool);
+/* What a round leaves in memory. */
+typedef struct round_kept {
+    uint64_t drawn;
+    struct timespec wall, begun;
+    const char *answer;
+} round_kept;
+
+/* How long after `from` `to` is, in nanoseconds. */
+static int64_t since(struct timespec from, struct timespec to)
+{
+    return (int64_t)(to.tv_sec - from.tv_sec) * 1000000000 + (to.tv_nsec - from.tv_nsec);
+}
+
+/* FNV-1a of 64 bits. */
+static uint64_t fnv1a(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    return hash;
+}
+
+static layby_status rounds(layby_call *call, const layby_json *arguments)
+{
+    static const char schema[] = LAYBY_JSON({
+        "type": "object",
+        "properties": {"value": {"type": "string"}},
+        "required": ["value"]
+    });
+    int64_t count = 3, sleep_ms = 0;
+    layby_get_integer(arguments, "rounds", &count);
+    layby_get_integer(arguments, "sleep_ms", &sleep_ms);
+    const struct timespec pause = {.tv_sec = sleep_ms / 1000, .tv_nsec = sleep_ms % 1000 * 1000000};
+    round_kept *kept = layby_alloc(call, (size_t)count * sizeof *kept);
+
+    for (int64_t i = 0; i < count; i++) {
+        if (getentropy(&kept[i].drawn, sizeof kept[i].drawn) != 0)
+            return layby_fail(call, "there is no randomness");
+        clock_gettime(CLOCK_REALTIME, &kept[i].wall);
+        clock_gettime(CLOCK_MONOTONIC, &kept[i].begun);
+        layby_progress(call, (double)(i + 1), (double)count, NULL);
+        printf("round %" PRId64 "\n", i + 1);
+
+        const char *message = layby_format(call, "round %" PRId64 ": %016" PRIx64, i + 1, kept[i].drawn);
+        layby_answer answer;
+        LAYBY_TRY(layby_ask_form(call, "round", message, schema, &answer));
+        kept[i].answer = value_of(answer);
+
+        struct timespec asleep, awake;
+        clock_gettime(CLOCK_MONOTONIC, &asleep);
+        nanosleep(&pause, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &awake);
+        for (int64_t earlier = 0; earlier <= i; earlier++)
+            if (since(kept[earlier].begun, awake) < 0)
+                return layby_fail(call, "the clock went back");
+        if (since(asleep, awake) / 1000000 < sleep_ms)
+            return layby_fail(call, "slept too little");
+    }
+
+    const char *text = "";
+    for (int64_t i = 0; i < count; i++)
+        text = layby_format(call, "%s%s%" PRId64 " %016" PRIx64 " %s", text, i > 0 ? "\n" : "", i + 1,
+                            kept[i].drawn, kept[i].answer);
+    return layby_text(call, "%s\ndigest %016" PRIx64, text, fnv1a(text));
+}
+
+static const layby_tool rounds_tool = {
+    .name = "rounds",
+    .description = "Draws a number, asks about it and sleeps, round after round, and tells all at the end.",
+    .input_schema = LAYBY_JSON({
+        "type": "object",
+        "properties": {
+            "rounds": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 100,
+                "default": 3,
+                "description": "How many rounds."
+            },
+            "sleep_ms": {
+                "type": "integer",
+                "minimum": 0,
+                "default": 0,
+                "description": "How long to sleep after each answer, in milliseconds."
+            }
+        }
+    }),
+    .run = rounds,
+};
+
+LAYBY_TOOLS(&echo_tool, &fail_tool, &trap_tool, &spin_tool, &wait_tool, &ask_tool, &config_tool, &log_tool, &rounds_tool);

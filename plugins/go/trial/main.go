@@ -5,8 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
+	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +25,7 @@ func init() {
 	layby.Tool("ask", "Asks two questions at once.", ask)
 	layby.Tool("config", "Returns a value of the plugin's configuration.", config)
 	layby.Tool("log", "Writes a line to each place for lines.", log)
+	layby.Tool("rounds", "Draws a number, asks about it and sleeps, round after round, and tells all at the end.", rounds)
 }
 
 func main() {}
@@ -51,12 +55,12 @@ func trap(*layby.Call, none) (none, error) {
 	return none{}, nil
 }
 
-// rounds is looked at by nobody, which the compiler does not know.
-var rounds uint64
+// turns is looked at by nobody, which the compiler does not know.
+var turns uint64
 
 func spin(*layby.Call, none) (none, error) {
 	for {
-		rounds++
+		turns++
 	}
 }
 
@@ -112,4 +116,57 @@ func log(call *layby.Call, _ none) (string, error) {
 	fmt.Fprintln(os.Stderr, "a line on standard error")
 	fmt.Println("a line on standard output")
 	return "logged", nil
+}
+
+type roundsArgs struct {
+	Rounds  int `json:"rounds" min:"1" max:"100" default:"3" desc:"How many rounds."`
+	SleepMS int `json:"sleep_ms" min:"0" default:"0" desc:"How long to sleep after each answer, in milliseconds."`
+}
+
+// A round is what a round leaves in memory.
+type round struct {
+	drawn  uint64
+	begun  time.Time
+	answer string
+}
+
+func rounds(call *layby.Call, args roundsArgs) (string, error) {
+	pause := time.Duration(args.SleepMS) * time.Millisecond
+	var kept []round
+	for number := 1; number <= args.Rounds; number++ {
+		// A time has both clocks.
+		drawn, begun := rand.Uint64(), time.Now()
+		call.Progress(float64(number), float64(args.Rounds), "")
+		fmt.Println("round", number)
+		question := layby.Form[reply]("round", fmt.Sprintf("round %d: %016x", number, drawn))
+		if err := call.Ask(question); err != nil {
+			return "", err
+		}
+		kept = append(kept, round{drawn, begun, shown(question.Answer)})
+
+		asleep := time.Now()
+		time.Sleep(pause)
+		awake := time.Now()
+		for _, earlier := range kept {
+			// By the monotonic clock, as both have it.
+			if awake.Before(earlier.begun) {
+				return "", errors.New("the clock went back")
+			}
+		}
+		if awake.Sub(asleep) < pause {
+			return "", errors.New("slept too little")
+		}
+	}
+	lines := make([]string, len(kept))
+	for i, round := range kept {
+		lines[i] = fmt.Sprintf("%d %016x %s", i+1, round.drawn, round.answer)
+	}
+	text := strings.Join(lines, "\n")
+	return fmt.Sprintf("%s\ndigest %016x", text, digest(text)), nil
+}
+
+func digest(text string) uint64 {
+	hash := fnv.New64a()
+	hash.Write([]byte(text))
+	return hash.Sum64()
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"layby.dev/layby"
@@ -58,6 +60,34 @@ func TestConfigurationAndLines(t *testing.T) {
 		t.Error(text, err)
 	}
 	if got := lines(); !reflect.DeepEqual(got, []laybytest.LogLine{{Level: "warn", Context: "trial", Message: "a line by wasi:logging"}}) {
+		t.Error(got)
+	}
+}
+
+func TestRoundsTellWhatTheyDrewAndHeard(t *testing.T) {
+	if got := digest("foobar"); got != 0x85944171f73967e8 {
+		t.Errorf("%x", got)
+	}
+	host := laybytest.New(laybytest.Accept(`{"value":"a"}`), laybytest.Decline(), laybytest.Dismiss())
+	text, err := host.CallText("rounds", `{"sleep_ms":2}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := []string{"a", "declined", "dismissed"}
+	var lines []string
+	for i, request := range host.Asked() {
+		drawn, ok := strings.CutPrefix(request.Message, fmt.Sprintf("round %d: ", i+1))
+		if request.Key != "round" || !ok || len(drawn) != 16 {
+			t.Errorf("%+v", request)
+		}
+		lines = append(lines, fmt.Sprintf("%d %s %s", i+1, drawn, answers[i]))
+	}
+	want := strings.Join(lines, "\n")
+	want = fmt.Sprintf("%s\ndigest %016x", want, digest(want))
+	if len(lines) != 3 || text != want {
+		t.Errorf("got:\n%s\nwant:\n%s", text, want)
+	}
+	if got := host.Progress(); !reflect.DeepEqual(got, []laybytest.Progress{{Done: 1, Total: 3}, {Done: 2, Total: 3}, {Done: 3, Total: 3}}) {
 		t.Error(got)
 	}
 }

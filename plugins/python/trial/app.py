@@ -2,12 +2,14 @@
 
 import logging
 import os
+import secrets
 import sys
 import time
 from dataclasses import dataclass
+from typing import Annotated
 
 import layby
-from layby import Declined, Dismissed, Form, ask_all, tool
+from layby import Declined, Dismissed, Field, Form, ask_all, tool
 
 
 @tool
@@ -88,3 +90,53 @@ def log() -> str:
     print("a line on standard error", file=sys.stderr)
     print("a line on standard output")
     return "logged"
+
+
+@dataclass
+class Round:
+    """What a round leaves in memory."""
+
+    number: int
+    drawn: int
+    wall: int
+    begun: int
+    answer: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.drawn:016x} {self.answer}"
+
+
+@tool
+def rounds(
+    rounds: Annotated[int, Field(ge=1, le=100, description="How many rounds.")] = 3,
+    sleep_ms: Annotated[
+        int, Field(ge=0, description="How long to sleep after each answer, in milliseconds.")
+    ] = 0,
+) -> str:
+    """Draws a number, asks about it and sleeps, round after round, and tells all at the end."""
+    kept: list[Round] = []
+    for number in range(1, rounds + 1):
+        # Not `random`, which was seeded when the component was built.
+        one = Round(number, secrets.randbits(64), time.time_ns(), time.monotonic_ns())
+        kept.append(one)
+        layby.progress(number, rounds)
+        print(f"round {number}")
+        one.answer = said(layby.ask(Value, f"round {number}: {one.drawn:016x}", key="round"))
+
+        asleep = time.monotonic_ns()
+        time.sleep(sleep_ms / 1000)
+        awake = time.monotonic_ns()
+        if any(awake < one.begun for one in kept):
+            raise layby.ToolError("the clock went back")
+        if awake - asleep < sleep_ms * 1_000_000:
+            raise layby.ToolError("slept too little")
+    text = "\n".join(map(str, kept))
+    return f"{text}\ndigest {fnv1a(text.encode()):016x}"
+
+
+def fnv1a(data: bytes) -> int:
+    """FNV-1a of 64 bits."""
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return value

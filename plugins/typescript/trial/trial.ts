@@ -1,6 +1,6 @@
 /** What a kit must pass on: a guest for the tests. */
 
-import { type Answer, config, form, log, plugin, tool } from "layby";
+import { type Answer, ToolError, config, form, log, plugin, tool } from "layby";
 import * as z from "zod";
 
 const echo = tool(
@@ -70,4 +70,54 @@ const logs = tool({ name: "log", description: "Logs in four ways.", input: z.obj
   return "logged";
 });
 
-export const tools = plugin(echo, fail, trap, spin, wait, ask, configured, logs);
+/** What a round leaves in memory. */
+interface Round {
+  number: number;
+  drawn: bigint;
+  wall: number;
+  begun: number;
+  answer: string;
+}
+
+const hex = (value: bigint) => value.toString(16).padStart(16, "0");
+
+/** FNV-1a of 64 bits. */
+export function fnv1a(text: string): bigint {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(text)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return hash;
+}
+
+export const rounds = tool(
+  {
+    name: "rounds",
+    description: "Draws a number, asks about it and sleeps, round after round, and tells all at the end.",
+    input: z.object({
+      rounds: z.int().min(1).max(100).default(3).describe("How many rounds."),
+      sleep_ms: z.int().min(0).default(0).describe("How long to sleep after each answer, in milliseconds."),
+    }),
+  },
+  async ({ rounds, sleep_ms }, call) => {
+    const kept: Round[] = [];
+    for (let number = 1; number <= rounds; number++) {
+      const [drawn = 0n] = crypto.getRandomValues(new BigUint64Array(1));
+      const [wall, begun] = [Date.now(), performance.now()];
+      call.progress(number, { total: rounds });
+      console.log(`round ${number}`);
+      const answer = told(call.ask("round", `round ${number}: ${hex(drawn)}`, Value));
+      kept.push({ number, drawn, wall, begun, answer });
+
+      const asleep = performance.now();
+      await sleep(sleep_ms);
+      const awake = performance.now();
+      if (kept.some((round) => awake < round.begun)) throw new ToolError("the clock went back");
+      if (awake - asleep < sleep_ms) throw new ToolError("slept too little");
+    }
+    const text = kept.map(({ number, drawn, answer }) => `${number} ${hex(drawn)} ${answer}`).join("\n");
+    return `${text}\ndigest ${hex(fnv1a(text))}`;
+  },
+);
+
+export const tools = plugin(echo, fail, trap, spin, wait, ask, configured, logs, rounds);

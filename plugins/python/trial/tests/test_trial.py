@@ -41,3 +41,20 @@ class Tools(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(host.call(app.log).text, "logged")
         self.assertEqual(host.logged, [("notice", "a line by the call")])
+
+    def test_rounds(self) -> None:
+        self.assertEqual(app.fnv1a(b"foobar"), 0x85944171F73967E8)
+        host = Host(answers={"round": {"value": "a"}, "round_2": "decline", "round_3": "dismiss"})
+        with contextlib.redirect_stdout(io.StringIO()) as stdout:
+            result = host.call(app.rounds, {"sleep_ms": 2})
+        self.assertFalse(result.is_error, result.text)
+        self.assertEqual(stdout.getvalue(), "round 1\nround 2\nround 3\n")
+        self.assertEqual(host.progress, [(1, 3, None), (2, 3, None), (3, 3, None)])
+        drawn = []
+        for number, question in enumerate(host.asked, 1):
+            self.assertEqual(question.key, "round")
+            self.assertRegex(question.message or "", rf"^round {number}: [0-9a-f]{{16}}$")
+            drawn.append((question.message or "").removeprefix(f"round {number}: "))
+        self.assertEqual(len(set(drawn)), 3)
+        lines = f"1 {drawn[0]} a\n2 {drawn[1]} declined\n3 {drawn[2]} dismissed"
+        self.assertEqual(result.text, f"{lines}\ndigest {app.fnv1a(lines.encode()):016x}")

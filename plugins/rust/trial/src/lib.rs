@@ -1,7 +1,11 @@
 //! Uses all that the kit has, as `trial` of every language does. The host's tests call it; nobody should
 //! serve it.
 
-use std::{hint::black_box, thread, time::Duration};
+use std::{
+    hint::black_box,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
 
 use layby_plugin::{
     form,
@@ -104,14 +108,74 @@ fn log(call: &Call) -> Result<String> {
     Ok("logged".to_owned())
 }
 
-layby_plugin::plugin!(ask, config, echo, fail, log, spin, trap, wait);
+#[derive(Deserialize, JsonSchema)]
+struct Rounds {
+    /// How many rounds.
+    #[serde(default = "three")]
+    #[schemars(range(min = 1, max = 100))]
+    rounds: u32,
+    /// How long to sleep after each answer, in milliseconds.
+    #[serde(default)]
+    sleep_ms: u64,
+}
+
+fn three() -> u32 {
+    3
+}
+
+/// What a round leaves in memory.
+struct Round {
+    random: u64,
+    #[allow(dead_code, reason = "it only has to be the same when the call is resumed")]
+    wall: SystemTime,
+    begun: Instant,
+    answer: String,
+}
+
+/// Draws a number, asks about it and sleeps, round after round, and tells all at the end.
+#[tool]
+fn rounds(args: Rounds, call: &Call) -> Result<String> {
+    let pause = Duration::from_millis(args.sleep_ms);
+    let mut kept: Vec<Round> = Vec::new();
+    for number in 1..=args.rounds {
+        let (random, wall, begun) = (getrandom::u64()?, SystemTime::now(), Instant::now());
+        call.progress(number.into(), args.rounds.into(), "");
+        println!("round {number}");
+        let answer = shown(call.ask_form::<Reply>("round", format!("round {number}: {random:016x}"))?);
+        kept.push(Round { random, wall, begun, answer });
+
+        let asleep = Instant::now();
+        thread::sleep(pause);
+        let awake = Instant::now();
+        if kept.iter().any(|round| awake < round.begun) {
+            return Err("the clock went back".into());
+        }
+        if awake.duration_since(asleep) < pause {
+            return Err("slept too little".into());
+        }
+    }
+    let lines = kept.iter().enumerate();
+    let lines: Vec<_> =
+        lines.map(|(i, round)| format!("{} {:016x} {}", i + 1, round.random, round.answer)).collect();
+    let text = lines.join("\n");
+    Ok(format!("{text}\ndigest {:016x}", fnv1a(text.as_bytes())))
+}
+
+/// FNV-1a of 64 bits.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+layby_plugin::plugin!(ask, config, echo, fail, log, rounds, spin, trap, wait);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use layby_plugin::{
         testing::Host,
-        types::{Content, InputAnswer, ToolError, ToolResult},
+        types::{Content, InputAnswer, Question, ToolError, ToolResult},
     };
 
     use super::*;
@@ -141,6 +205,29 @@ mod tests {
         let keys: Vec<_> = host.asked().into_iter().map(|request| request.key).collect();
         assert_eq!(keys, ["first", "second"]);
         assert!(matches!(Host::new().call_tool::<ask>("{}"), Err(ToolError::Unsupported)));
+    }
+
+    #[test]
+    fn rounds_tell_what_they_drew_and_heard() {
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+        let accepted = InputAnswer::Accepted(r#"{"value":"a"}"#.to_owned());
+        let host = Host::new().answer(accepted).answer(InputAnswer::Declined).answer(InputAnswer::Dismissed);
+        let result = host.call_tool::<rounds>(r#"{"sleep_ms":2}"#).unwrap();
+        let drawn: Vec<_> = host
+            .asked()
+            .into_iter()
+            .zip(1..)
+            .map(|(request, number)| {
+                assert_eq!(request.key, "round");
+                let Question::Form(form) = request.question else { panic!("not a form") };
+                form.message.strip_prefix(&format!("round {number}: ")).unwrap().to_owned()
+            })
+            .collect();
+        assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2], "{drawn:?}");
+        let lines = format!("1 {} a\n2 {} declined\n3 {} dismissed", drawn[0], drawn[1], drawn[2]);
+        assert_eq!(text(&result), format!("{lines}\ndigest {:016x}", fnv1a(lines.as_bytes())));
+        let done: Vec<_> = host.progress().into_iter().map(|(done, total, _)| (done, total)).collect();
+        assert_eq!(done, [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]);
     }
 
     #[test]
