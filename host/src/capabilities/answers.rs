@@ -1,7 +1,7 @@
 //! Answers to questions, as a guest gets them and as its journal keeps them.
 
 use super::wit_call::{InputAnswer, InputError};
-use crate::store::Answer;
+use crate::{config::Limits, journal::Call, store::Answer};
 
 /// What a guest gets of one call of `request-input`.
 pub(super) type Answers = Result<Vec<InputAnswer>, InputError>;
@@ -77,6 +77,35 @@ pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Answers> {
         return (bytes.is_empty() && answers.is_empty()).then_some(Err(error));
     }
     (answers.len() == count).then_some(Ok(answers))
+}
+
+/// What the answer of `call` in a journal says, for people. Not neutral: it holds what callers wrote.
+pub fn describe(call: Call, bytes: &[u8]) -> String {
+    match call {
+        Call::Input => {
+            let answers = (0..=Limits::QUESTIONS_AT_ONCE).find_map(|count| decode(bytes, count));
+            match answers {
+                Some(Ok(answers)) => answers.iter().map(shown).collect::<Vec<_>>().join(", "),
+                Some(Err(error)) => error.to_string(),
+                None => format!("{} bytes that are no answer", bytes.len()),
+            }
+        }
+        Call::Poll => {
+            let (indices, _) = bytes.as_chunks::<4>();
+            let ready: Vec<_> = indices.iter().map(|i| u32::from_le_bytes(*i).to_string()).collect();
+            format!("ready: {}", ready.join(", "))
+        }
+        Call::Ready | Call::Supports => if bytes == [1] { "yes" } else { "no" }.to_owned(),
+        Call::Wall | Call::Monotonic => format!("{} bytes", bytes.len()),
+    }
+}
+
+fn shown(answer: &InputAnswer) -> String {
+    match answer {
+        InputAnswer::Accepted(text) => format!("accepted {text}"),
+        InputAnswer::Declined => "declined".to_owned(),
+        InputAnswer::Dismissed => "dismissed".to_owned(),
+    }
 }
 
 #[cfg(test)]

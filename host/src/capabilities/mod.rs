@@ -26,6 +26,7 @@ use futures::future::BoxFuture;
 
 pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
+pub use answers::describe as describe_answer;
 pub use clock::Began;
 pub use files::Granted;
 pub use link::{Exports, Linked, Prepared, Unfit};

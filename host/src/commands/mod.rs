@@ -14,6 +14,7 @@ mod logging;
 mod new;
 mod out;
 mod plugins;
+mod replay;
 mod serve;
 mod show;
 mod stack;
@@ -80,7 +81,10 @@ enum Command {
     /// Show the plugins of a data folder: served, without grants, refused
     #[command(after_help = EXIT_CODES)]
     Plugins(plugins::Args),
-    /// See, answer and cancel the tasks of a data folder, beside a running server
+    /// Do again, offline, what a task's journal has, and show each step
+    #[command(after_help = EXIT_CODES)]
+    Replay(replay::Args),
+    /// See, answer, cancel and export the tasks of a data folder, beside a running server
     #[command(after_help = EXIT_CODES)]
     Tasks(tasks::Args),
 }
@@ -161,6 +165,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::New(args) => new::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Plugins(args) => plugins::run(&args, global.load()?, out),
+        Command::Replay(args) => replay::run(args, global.load()?, out),
         Command::Tasks(args) => tasks::run(args, global.load()?, out),
     }
 }

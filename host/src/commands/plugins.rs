@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     exit::{Exit, Failure},
     out::{Out, table},
+    replay::rehearse,
     store,
 };
 use crate::{
@@ -20,8 +21,16 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Data folder of the server [default: data]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Rehearse an upgrade: replay the tasks under way against a new build, and compare what it lists
+    Check(rehearse::Args),
 }
 
 /// Prints every plugin that the data folder knows.
@@ -31,6 +40,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, mut config: Config, out: Out) -> Result<Exit, Failure> {
     if let Some(data) = &args.data {
         config.serve.data.clone_from(data);
+    }
+    if let Some(What::Check(args)) = &args.what {
+        return rehearse::run(args, &config, out);
     }
     let rows = store::block_on(async {
         let store = store::open(&config).await?;

@@ -8,7 +8,7 @@ use super::{
     ask::{AskError, Asker, Question as Asked, Reply, fitting, terminal},
     exit::{Exit, Failure},
     out::{Out, note, table},
-    show, store,
+    replay, show, store,
 };
 use crate::{
     base::{Clock, Principal, SystemClock, UnixMillis, neutral_line},
@@ -50,6 +50,14 @@ enum What {
         /// Its id
         id: String,
     },
+    /// Write what a task did to a file, for `layby replay` on another machine; without grants and secrets
+    Export {
+        /// Its id
+        id: String,
+        /// The file, which must not exist
+        #[arg(value_name = "FILE")]
+        to: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,6 +88,9 @@ pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Fail
         config.serve.data = data;
     }
     store::block_on(async {
+        if let What::Export { id, to } = args.what {
+            return replay::export(&id, &to, &config, out).await;
+        }
         let store = store::open(&config).await?;
         let me = Principal::operator();
         if let What::List { limit, live } = args.what {
@@ -89,7 +100,7 @@ pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Fail
         }
         let tasks = Tasks::open(store, Arc::new(SystemClock), &config).await?;
         let done = match args.what {
-            What::List { .. } => Ok(Exit::Ok),
+            What::List { .. } | What::Export { .. } => Ok(Exit::Ok),
             What::Show { id } => show(&tasks.get(&me, &id).await?, out),
             What::Answer(answer) => reply(&tasks, &me, answer, out).await,
             What::Cancel { id } => cancel(&tasks, &me, &id, out).await,

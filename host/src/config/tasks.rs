@@ -58,6 +58,11 @@ impl TaskRules {
     pub const FLUSH: Millis = Millis(1000);
     /// How often a resumed run is looked at, whether it has come to the end of its journal.
     pub const RESUMING: Millis = Millis(50);
+    /// Largest file of an exported journal: the largest journal that a policy allows is 16 MiB by default, and base64 adds a
+    /// third.
+    pub const EXPORT: ByteSize = ByteSize::mib(64);
+    /// Newest tasks among which `layby plugins check` looks for those under way.
+    pub const REHEARSED: u32 = 10_000;
     /// How often a process looks for tasks to resume that nobody told it of.
     pub const RESUME: Millis = Millis(1000);
     /// Tasks of one such look.

@@ -20,6 +20,8 @@ pub(super) struct Inner {
     limit: usize,
     /// Entries so far, replayed and recorded.
     entries: u64,
+    /// Host calls so far, those without an entry as well.
+    calls: u64,
     /// Bytes of all entries.
     size: usize,
     pinned: Option<&'static str>,
@@ -59,6 +61,7 @@ impl Inner {
             trail: 0,
             limit,
             entries: 0,
+            calls: 0,
             size: 0,
             pinned: None,
             replay: None,
@@ -101,6 +104,7 @@ impl Inner {
     }
 
     pub(super) fn note(&mut self, call: &'static str, request: &[u8]) {
+        self.calls += 1;
         if self.pinned.is_none() {
             self.trail = self.hash(call.as_bytes(), request);
         }
@@ -110,6 +114,7 @@ impl Inner {
     }
 
     pub(super) fn clock(&mut self, call: Call, read: impl FnOnce() -> u64) -> Result<u64, Mismatch> {
+        self.calls += 1;
         match self.had() {
             None => {
                 self.may_go_on(&Done::Clock(call))?;
@@ -123,6 +128,7 @@ impl Inner {
     }
 
     pub(super) fn again(&mut self, call: Call, request: &[u8], answer: &[u8]) -> Result<(), Mismatch> {
+        self.calls += 1;
         if self.pinned.is_some() {
             return Ok(());
         }
@@ -140,6 +146,7 @@ impl Inner {
     }
 
     pub(super) fn start(&mut self, call: Call, request: &[u8], fuel: u64) -> Result<Started, Mismatch> {
+        self.calls += 1;
         if self.pinned.is_some() {
             return Ok(Started::Fresh);
         }
@@ -218,6 +225,10 @@ impl Inner {
 
     pub(super) fn entries(&self) -> u64 {
         self.entries
+    }
+
+    pub(super) fn calls(&self) -> u64 {
+        self.calls
     }
 
     /// The next entry to replay; none once live.

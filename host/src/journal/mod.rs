@@ -138,6 +138,11 @@ impl Journal {
         self.lock().has_news()
     }
 
+    /// How many host calls it was told of, those that leave no entry as well.
+    pub fn calls(&self) -> u64 {
+        self.lock().calls()
+    }
+
     /// How many entries it has, replayed and recorded.
     pub fn entries(&self) -> u64 {
         self.lock().entries()

@@ -87,6 +87,16 @@ impl Kept {
         Ok(Self { header, entries, sealer })
     }
 
+    /// The same under another header, as pieces.
+    pub fn with(&self, header: &Header) -> Vec<Vec<u8>> {
+        let mut sealer = Sealer::default();
+        let mut pieces = vec![sealer.head(header)];
+        if !self.entries.is_empty() {
+            pieces.push(sealer.piece(0, &self.entries));
+        }
+        pieces
+    }
+
     /// Its entries, decoded.
     pub fn entries(&self) -> Vec<Entry> {
         super::Entries::of(&self.entries).collect()

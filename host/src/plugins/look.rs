@@ -23,6 +23,13 @@ pub struct Looked {
     pub problem: Option<Problem>,
 }
 
+impl Looked {
+    /// What it lists, as a plugin's row has it.
+    pub fn listed(&self) -> String {
+        Declared::from(self.listing.clone()).to_row()
+    }
+}
+
 /// Compiles and links `bytes`, and lists as a host does, with the budget and the checks of `config.catalog`.
 ///
 /// # Errors

@@ -42,6 +42,7 @@ use crate::{
 
 pub use ask::Client;
 pub use outcome::tool_error;
+pub use past::Settings;
 pub use target::{Reference, Target};
 
 /// One request that starts a run, or comes back to one, as it comes from the wire.

@@ -22,10 +22,13 @@ pub(super) struct Past {
 
 /// The operator's settings that a run began with. They are its own to the end, but for what is revoked meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Settings {
-    pub(super) limits: Limits,
-    pub(super) call: CallPolicy,
-    pub(super) grants: Grants,
+pub struct Settings {
+    /// Bounds.
+    pub limits: Limits,
+    /// How calls of the tool are held.
+    pub call: CallPolicy,
+    /// What the plugin could reach.
+    pub grants: Grants,
 }
 
 impl Past {

@@ -139,12 +139,20 @@ impl Tasks {
     /// # Errors
     /// `task_fenced`, `store_…`.
     pub async fn settle(&self, held: &Held, end: End) -> Result<Task, Fault> {
+        self.settle_with(held, end, Vec::new()).await
+    }
+
+    /// The same, with the last pieces of its journal.
+    ///
+    /// # Errors
+    /// As [`Tasks::settle`].
+    pub async fn settle_with(&self, held: &Held, end: End, pieces: Vec<Vec<u8>>) -> Result<Task, Fault> {
         let inner = &self.inner;
         inner.registry.take_progress(held.id);
         let mut pause = Duration::from_millis(20);
         let updated = loop {
             let event = Event::Settle { fence: held.fence, end: end.clone() };
-            match inner.apply(held.id, event).await {
+            match inner.append(held.id, event, pieces.clone()).await {
                 Ok(updated) => break updated,
                 Err(e) if may_pass(&e) && inner.has_lease() => {
                     tracing::warn!(task = %held.id, error = %e, "the end of a task could not be written; trying again");

@@ -149,7 +149,8 @@ async fn two_answers_at_once_make_one_run() {
         let key = question(&one, &id).await;
         parked(&first, &id).await;
         let (a, b) = tokio::join!(one.accept(&id, &key, value("a")), two.accept(&id, &key, value("b")));
-        (a.result(), b.result());
+        a.result();
+        b.result();
         let given = answers(&two.status(&id, "completed").await);
         assert!(given == json!([value("a")]) || given == json!([value("b")]), "{given}");
     }

@@ -28,6 +28,7 @@ mod promote;
 mod prompts;
 mod reflect;
 mod reload;
+mod replay;
 mod restart;
 mod scaffold;
 mod stdio;

@@ -31,6 +31,9 @@ pub(super) struct Durable {
     pin_told: bool,
     /// Since when its open questions wait.
     pub(super) asked_at: Option<Instant>,
+    /// How often the run was resumed, and how long it had no instance.
+    pub(super) resumes: u32,
+    pub(super) parked: Millis,
     /// What a resumed run still replays.
     resuming: Option<Resuming>,
 }
@@ -55,9 +58,11 @@ impl Durable {
     }
 
     /// Of a run that is resumed.
-    pub(super) fn resumed(resuming: Resuming) -> Self {
+    pub(super) fn resumed(resuming: Resuming, task: &store::Task) -> Self {
         Self {
             kept: true,
+            resumes: task.resumed,
+            parked: task.parked_ms,
             flush_at: Some(Instant::now() + TaskRules::RESUMING.duration()),
             resuming: Some(resuming),
             ..Self::default()

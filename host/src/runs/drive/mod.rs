@@ -8,6 +8,7 @@ mod asking;
 mod durable;
 mod open;
 mod promote;
+mod receipt;
 mod retry;
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -170,7 +171,7 @@ impl Driver {
             active_since: None,
             grace_until: None,
             waited: true,
-            durable: Durable::resumed(resuming),
+            durable: Durable::resumed(resuming, task),
             run,
         }
     }
@@ -320,7 +321,11 @@ impl Driver {
             tool.pace.note(quick);
         }
         let failed = durable::host_failure(&ended).and_then(|why| self.host_failed(why));
-        failed.unwrap_or_else(|| Outcome::of(&self.run, ended))
+        let mut outcome = failed.unwrap_or_else(|| Outcome::of(&self.run, ended));
+        if let Outcome::Answer(Answer::Result(result)) = &mut outcome {
+            self.receipt(used).write(result);
+        }
+        outcome
     }
 
     fn signal(&mut self, signal: Signal) -> Option<Outcome> {

@@ -116,8 +116,9 @@ impl Driver {
         };
         let keep = !matches!(outcome, Outcome::Dropped(_) | Outcome::Cancelled);
         let mut answer = None;
+        let pieces = if self.held.is_some() { self.pieces() } else { Vec::new() };
         if let Some(held) = self.held.take() {
-            match self.runs.tasks.settle(&held, outcome.end()).await {
+            match self.runs.tasks.settle_with(&held, outcome.end(), pieces).await {
                 // What is kept of it is a handle: the outcome is the row's.
                 Ok(task) if self.revealed => {
                     let task = store::Task { end: None, questions: Vec::new(), ..task };

@@ -1,0 +1,229 @@
+//! `layby replay`: does again, offline, what a task's journal has, and shows it.
+
+mod export;
+pub(crate) mod rehearse;
+mod show;
+
+use std::{path::PathBuf, sync::Arc, time::Instant};
+
+use serde_json::{Value, json};
+
+pub(crate) use export::export;
+
+use self::{
+    export::Recorded,
+    show::{Shown, Viewer},
+};
+use super::{
+    exit::{Exit, Failure},
+    out::Out,
+    store,
+};
+use crate::{
+    base::{Digest, neutral_line, read_file},
+    capabilities::{
+        self, Abort, Began, Granted, Linked, Request, Response, Setup, call_tool_result, journal_key,
+    },
+    config::{CatalogConfig, Config},
+    engine::{Engine, SEMANTICS},
+    journal::{Journal, Mismatch},
+    runs::Settings,
+    store::End,
+};
+
+/// Options of `layby replay`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A task's id, or a file that `layby tasks export` wrote
+    #[arg(value_name = "TASK|FILE")]
+    what: String,
+    /// Replay against this component instead of the one that ran: the first thing that it does otherwise is shown
+    #[arg(long, value_name = "NEW.wasm")]
+    plugin: Option<PathBuf>,
+    /// Data folder of the server [default: data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Show only how it ends
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// How a replay ended.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It did all that the journal has, and ended as the task did.
+    Same,
+    /// It did all that the journal has, and ended otherwise: how.
+    OtherEnd(String),
+    /// It did all that the journal has; the task had not ended by itself there.
+    Open,
+    /// It did something else.
+    Diverged(Mismatch),
+    /// It could not be run to the end of the journal: why.
+    Broke(String),
+}
+
+/// Replays, and prints each step as it happens.
+///
+/// # Errors
+/// No such task or file; one that has no journal, or another version's; no component to replay with.
+pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Failure> {
+    if let Some(data) = args.data {
+        config.serve.data = data;
+    }
+    store::block_on(async {
+        let recorded = export::find(&args.what, &config).await?;
+        let bytes = match &args.plugin {
+            Some(file) => read_file(file, CatalogConfig::default().max_component)
+                .map_err(|why| Failure::refused("file_unreadable", format!("{}: {why}", file.display())))?,
+            None => kept_component(&recorded, &config)?,
+        };
+        let viewer = Viewer::new(out.json, args.quiet);
+        if !out.json {
+            viewer.heading(&recorded);
+        }
+        let verdict = replay(&recorded, &bytes, &viewer).await?;
+        if out.json {
+            out.json(&report(&recorded, &bytes, &verdict, viewer.take()))?;
+        } else {
+            viewer.verdict(&recorded, &verdict);
+        }
+        Ok(if matches!(verdict, Verdict::Same | Verdict::Open) { Exit::Ok } else { Exit::Failed })
+    })
+}
+
+/// The component that ran, from the data folder.
+fn kept_component(recorded: &Recorded, config: &Config) -> Result<Vec<u8>, Failure> {
+    let digest = Digest(recorded.kept.header.digest);
+    let file = config.serve.data.join("components").join(format!("{digest}.wasm"));
+    read_file(&file, config.catalog.max_component)
+        .ok()
+        .filter(|bytes| Digest::of(bytes) == digest)
+        .ok_or_else(|| {
+            let text = format!(
+                "the component that ran, {digest}, is not in this data folder: name a component with --plugin"
+            );
+            Failure::refused("component_missing", text)
+        })
+}
+
+/// Runs `bytes` against the journal.
+///
+/// # Errors
+/// Its header or the component cannot be used at all.
+pub(super) async fn replay(recorded: &Recorded, bytes: &[u8], viewer: &Viewer) -> Result<Verdict, Failure> {
+    let header = &recorded.kept.header;
+    if header.semantics != SEMANTICS {
+        let text = "the journal was recorded under other rules of WebAssembly: use the layby that wrote it";
+        return Err(Failure::refused("journal_version", text));
+    }
+    let settings: Settings = serde_json::from_str(&header.policy)
+        .map_err(|e| Failure::refused("journal_damaged", format!("its settings cannot be read: {e}")))?;
+    let digest = Digest::of(bytes);
+    let engine = Engine::open(None, 1)?;
+    let component = engine
+        .component(digest, bytes)
+        .map_err(|e| Failure::refused("plugin_not_a_component", format!("{e:#}")))?;
+    let prepared = Linked::new(&engine)?
+        .prepare(&component, bytes)
+        .map_err(|e| Failure::refused("plugin_wrong_world", e.to_string()))?;
+    // Fuel is the same only for the same component under the same compiler.
+    let compare_fuel = digest.0 == header.digest && prepared.code() == header.code;
+    let journal = Journal::show(
+        journal_key(header.seed),
+        recorded.kept.clone(),
+        compare_fuel,
+        Box::new(Shown::new(viewer.clone())),
+    );
+    let setup = Setup {
+        limits: settings.limits,
+        // What was read of folders is in the journal or not at all: none is opened.
+        grants: Arc::new(Granted { grants: crate::config::Grants { files: Vec::new(), ..settings.grants } }),
+        caller: Arc::new(viewer.clone()),
+        seed: header.seed,
+        journal: journal.clone(),
+        began: Began { at: Instant::now(), before: 0 },
+        fuel_slice: u64::MAX,
+        meter: Arc::default(),
+    };
+    let request = Request::Tool { name: header.tool.clone(), arguments: header.arguments.clone() };
+    let (ended, _) = capabilities::call(&prepared, setup, &request).await;
+    Ok(judge(ended, recorded, journal.is_live()))
+}
+
+fn judge(ended: Result<Response, Abort>, recorded: &Recorded, whole: bool) -> Verdict {
+    match ended {
+        Err(Abort::Mismatch(mismatch)) if mismatch.at_end => Verdict::Open,
+        Err(Abort::Mismatch(mismatch)) => Verdict::Diverged(mismatch),
+        Err(Abort::Host(why)) => Verdict::Broke(why),
+        Err(Abort::Trap(why)) if !whole => Verdict::Broke(why),
+        ended => match &recorded.end {
+            None => Verdict::Open,
+            Some(end) => compare(ended, end),
+        },
+    }
+}
+
+/// The end of the replay against the task's.
+fn compare(ended: Result<Response, Abort>, end: &End) -> Verdict {
+    let result = match ended {
+        Ok(Response::Tool(Ok(result))) => call_tool_result(result, false).ok(),
+        Ok(Response::Tool(Err(capabilities::wit_types::ToolError::Failed(result)))) => {
+            call_tool_result(result, true).ok()
+        }
+        Ok(_) => None,
+        Err(abort) => {
+            let failed = matches!(end, End::Failed(_))
+                || matches!(end, End::Completed(result) if result["isError"] == true);
+            return if failed { Verdict::Same } else { Verdict::OtherEnd(format!("{abort:?}")) };
+        }
+    };
+    let now = result.and_then(|result| serde_json::to_value(result).ok());
+    match (now, end) {
+        (Some(now), End::Completed(then)) if bare(now.clone()) == bare(then.clone()) => Verdict::Same,
+        (Some(now), _) => Verdict::OtherEnd(bare(now).to_string()),
+        (None, End::Failed(_)) => Verdict::Same,
+        (None, _) => Verdict::OtherEnd("an error instead of a result".to_owned()),
+    }
+}
+
+/// A result without what the host adds to it.
+fn bare(mut result: Value) -> Value {
+    if let Some(result) = result.as_object_mut() {
+        result.remove("_meta");
+        result.remove("resultType");
+    }
+    result
+}
+
+fn report(recorded: &Recorded, bytes: &[u8], verdict: &Verdict, steps: Vec<Value>) -> Value {
+    let (word, detail) = match verdict {
+        Verdict::Same => ("same", json!({})),
+        Verdict::Open => ("open", json!({})),
+        Verdict::OtherEnd(end) => ("other_end", json!({ "end": end })),
+        Verdict::Broke(why) => ("broke", json!({ "reason": why })),
+        Verdict::Diverged(m) => {
+            ("diverged", json!({ "step": m.step, "expected": m.expected, "actual": m.actual }))
+        }
+    };
+    json!({
+        "task": recorded.task, "plugin": recorded.plugin, "tool": recorded.kept.header.tool,
+        "recorded": Digest(recorded.kept.header.digest).to_string(), "replayed": Digest::of(bytes).to_string(),
+        "verdict": word, "detail": detail, "steps": steps,
+    })
+}
+
+/// One line about a verdict, neutral.
+pub(super) fn line(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Same => "the same end, with the same result".to_owned(),
+        Verdict::Open => "all of the journal; the task had not ended by itself there".to_owned(),
+        Verdict::OtherEnd(end) => format!("all of the journal, and another end: {}", neutral_line(end)),
+        Verdict::Broke(why) => {
+            format!("not to its end: {}", neutral_line(why.lines().next().unwrap_or_default()))
+        }
+        Verdict::Diverged(m) => {
+            format!("diverges at step {}: the journal has {}, this did {}", m.step, m.expected, m.actual)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a call took, for its caller: `_meta["layby/receipt"]` of each result.
+
+use rmcp::model::{CallToolResult, MetaObject};
+use serde_json::json;
+
+use super::Driver;
+use crate::{
+    base::{Digest, Millis},
+    capabilities::Used,
+};
+
+/// The bill of one run.
+pub(super) struct Receipt {
+    used: Used,
+    host_calls: u64,
+    active: Millis,
+    parked: Millis,
+    resumed: u32,
+    digest: Digest,
+}
+
+impl Driver {
+    /// The bill of this run, whose last instance used `used`.
+    pub(super) fn receipt(&self, used: Used) -> Receipt {
+        let limit = Millis::from(self.run.work.plugin.policy.limits.active_time.duration());
+        Receipt {
+            used,
+            host_calls: self.run.past.journal.calls(),
+            active: Millis(limit.0.saturating_sub(self.active_left().0)),
+            parked: self.durable.parked,
+            resumed: self.durable.resumes,
+            digest: self.run.work.plugin.digest,
+        }
+    }
+}
+
+impl Receipt {
+    /// Adds itself to a result. What was replayed is counted once.
+    pub(super) fn write(&self, result: &mut CallToolResult) {
+        let receipt = json!({
+            "fuel": self.used.fuel,
+            "peakMemoryBytes": self.used.memory,
+            "hostCalls": self.host_calls,
+            // Nothing leaves a sandbox yet but its result.
+            "bytesOut": 0,
+            "activeMs": self.active.0,
+            "parkedMs": self.parked.0,
+            "resumed": self.resumed,
+            "digest": self.digest.to_string(),
+        });
+        result.meta.get_or_insert_with(MetaObject::default).insert("layby/receipt".into(), receipt);
+    }
+}
