@@ -7,6 +7,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 
 use self::cases::{Listed, TABLE};
+pub(crate) use self::host::start;
 
 mod cases;
 mod host;
@@ -18,7 +19,7 @@ macro_rules! matrix {
         $(matrix!(@language $language $kinds);)+
 
         /// The languages that the cases are run for.
-        const LANGUAGES: &[&str] = &[$(stringify!($language)),+];
+        pub(crate) const LANGUAGES: &[&str] = &[$(stringify!($language)),+];
     };
     (@language $language:ident { $($name:ident: $kind:literal),+ $(,)? }) => {
         mod $language {

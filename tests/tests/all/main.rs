@@ -10,6 +10,7 @@ mod contract;
 mod dev;
 mod docs;
 mod durable;
+mod durable_languages;
 mod extension;
 mod grants;
 mod hardening;

@@ -28,16 +28,27 @@ pub(super) async fn of(language: &str) -> Arc<Host> {
     if let Some(host) = hosts.get(language).and_then(Weak::upgrade) {
         return host;
     }
-    let host = Arc::new(start(language).await);
+    let host = Arc::new(start_all(language).await);
     hosts.insert(language.to_owned(), Arc::downgrade(&host));
     host
 }
 
-async fn start(language: &str) -> Host {
+/// Starts a host with plugins of a language. Other hosts of the language had those compiled, or it is done here for
+/// them.
+pub(crate) async fn start(language: &str, setup: Setup) -> Host {
+    // One at a time, so that a component is not compiled twice at once.
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let _turn = TURN.lock().await;
     // The compiled forms of the last time, which are found by the component's digest.
     let cache = guests::target().join("tmp/languages").join(language);
     // One after another, so that a component is compiled once for all of its policies.
-    let setup = Setup::new().cache(&cache).arg("--log").arg("info").config("[catalog]\ncompile-jobs = 1");
+    let host = setup.cache(&cache).config("[catalog]\ncompile-jobs = 1").start().await;
+    host.keep_cache(&cache);
+    host
+}
+
+async fn start_all(language: &str) -> Host {
+    let setup = Setup::new().arg("--log").arg("info");
     make_tables(&setup.root().join("tables"));
     let pairs: BTreeSet<_> =
         TABLE.cases.iter().map(|case| (plugin_of(&case.tool), case.policy.as_str())).collect();
@@ -50,8 +61,7 @@ async fn start(language: &str) -> Host {
             &format!("{}\n{}", text, guests::policy(&name)),
         )
     });
-    let host = setup.start().await;
-    host.keep_cache(&cache);
+    let host = start(language, setup).await;
     let served = host.client().tools().await;
     assert!(!served.is_empty(), "{language}: nothing is served; log:\n{}", host.log());
     host
