@@ -119,6 +119,25 @@ impl Setup {
         format!("{{ host = {}, guest = \"/files\", write = {write} }}", json!(self.files()))
     }
 
+    /// Starts a process that may end at any moment, with more variables for it alone; none where it was killed before
+    /// it was ready.
+    ///
+    /// # Panics
+    /// If it ends in another way, or is not ready in time.
+    pub async fn mortal(self: &Arc<Self>, env: &[(&str, &str)]) -> Option<Host> {
+        let mut host = Host::begin(self.clone(), env);
+        if host.url.is_empty() {
+            assert!(host.ended().await.is_none(), "it ended by itself; log:\n{}", host.log());
+            return None;
+        }
+        let ready = host.settled();
+        let settled = tokio::select! {
+            () = ready => true,
+            () = gone(host.pid()) => false,
+        };
+        settled.then_some(host)
+    }
+
     /// The command line, ready to start.
     ///
     /// # Panics
@@ -274,9 +293,17 @@ pub struct Host {
 impl Host {
     /// Starts a process, and waits for the line with its URL.
     fn spawn(setup: Arc<Setup>) -> Self {
+        let host = Self::begin(setup, &[]);
+        assert!(!host.url.is_empty(), "no URL; log:\n{}", host.log());
+        host
+    }
+
+    /// The same, with more variables; without a URL where there came none.
+    fn begin(setup: Arc<Setup>, env: &[(&str, &str)]) -> Self {
         let number = fs::read_dir(setup.root()).map_or(0, Iterator::count);
         let log = setup.root().join(format!("log-{number}"));
         let mut command = setup.command();
+        command.envs(env.iter().copied());
         let err = fs::File::create(&log).expect("the log can be made");
         let mut child = command.stdout(Stdio::piped()).stderr(err).spawn().expect("the host starts");
         let out = child.stdout.take().expect("standard output is a pipe");
@@ -292,7 +319,7 @@ impl Host {
         });
         let line = lines.recv_timeout(BOUND).unwrap_or_default();
         let url = line.split_whitespace().find(|word| word.starts_with("http://"));
-        host.url = url.unwrap_or_else(|| panic!("no URL in {line:?}; log:\n{}", host.log())).to_owned();
+        host.url = url.unwrap_or_default().to_owned();
         host
     }
 
@@ -406,6 +433,15 @@ impl Host {
         }
     }
 
+    /// The signal that ended the process; none while it lives, or where it ended by itself.
+    ///
+    /// # Panics
+    /// If the process cannot be asked.
+    pub fn killed_by(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().expect("a process can be asked")?;
+        std::os::unix::process::ExitStatusExt::signal(&status)
+    }
+
     /// Runs a `layby` command on the data folder, with `--json`; its output.
     pub async fn command(&self, args: &[&str]) -> command::Done {
         let mut all: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
@@ -437,6 +473,17 @@ impl Host {
         let done = self.command(&["tasks", "list", "--limit", "1000"]).await;
         let list = done.json();
         list["tasks"].as_array().unwrap_or_else(|| panic!("no tasks in {done:?}")).clone()
+    }
+}
+
+/// Waits until this process has ended; its parent may not have asked for its status yet.
+async fn gone(pid: u32) {
+    let stat = format!("/proc/{pid}/stat");
+    // The state comes after the name, which is in brackets.
+    while fs::read_to_string(&stat)
+        .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+    {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

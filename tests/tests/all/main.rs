@@ -7,6 +7,7 @@ mod catalog;
 mod clients;
 mod commands;
 mod contract;
+mod crash;
 mod dev;
 mod docs;
 mod durable;

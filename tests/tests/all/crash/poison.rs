@@ -1,0 +1,84 @@
+//! A task whose resume ends its host, again and again, is found and ended; the others are unharmed.
+
+use std::sync::Arc;
+
+use layby_tests::{Client, Host, Setup, client::everything, eventually, text};
+use serde_json::json;
+
+use super::world::{FAILPOINTS, accepted, is_ended};
+
+/// As the host has it: after so many crashes a task ends.
+const POISON: u32 = 4;
+
+#[tokio::test]
+async fn a_task_that_kills_every_host_ends_and_harms_no_other() {
+    let policy = "[call]\ndeadline = \"100ms\"\nlinger = \"1s\"\n[grants]\nask = [\"form\"]";
+    let config = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"";
+    let setup = Arc::new(Setup::new().plugin("probe", policy).config(config));
+    // Whoever resumes something dies when it is live.
+    let deadly = [(FAILPOINTS, "task.live.before=kill")];
+    let host = setup.mortal(&deadly).await.expect("nothing is resumed yet");
+    let client = host.client();
+    let waits = client.task("ask", json!({})).await;
+    let sleeps = client.task("nap", json!({ "ms": 60_000 })).await;
+    let poison = client.task("ask", json!({ "after_ms": 900 })).await;
+    for id in [&waits, &sleeps, &poison] {
+        parked(&host, id).await;
+    }
+    client.update(&poison, json!({ "question": accepted("go") })).await.result();
+    let mut host = host;
+    let mut crashes = 0;
+    let failed = loop {
+        if let Some(failed) = end_of(&mut host, &poison).await {
+            break failed;
+        }
+        crashes += 1;
+        assert!(crashes <= POISON, "it goes on after {crashes} crashes");
+        host = loop {
+            match setup.mortal(&deadly).await {
+                Some(host) => break host,
+                None => crashes += 1,
+            }
+        };
+    };
+    assert_eq!(crashes, POISON);
+    assert_eq!(failed["status"], "failed", "{failed}");
+    assert_eq!(failed["error"]["data"]["code"], "resume_crashes", "{failed}");
+    // The same host serves on, and another, which nothing kills, goes on with the others.
+    let client = host.client();
+    let works = client.task("nap", json!({ "ms": 300 })).await;
+    assert_eq!(text(&client.status(&works, "completed").await["result"]), "slept 300 ms");
+    assert_eq!(client.get(&waits).await.result()["status"], "input_required");
+    assert_eq!(client.get(&sleeps).await.result()["status"], "working");
+    let host = host.restart().await;
+    let client = host.client();
+    client.update(&waits, json!({ "question": accepted("well") })).await.result();
+    assert!(text(&client.status(&waits, "completed").await["result"]).contains("well"));
+    client.cancel(&sleeps).await.result();
+    client.status(&sleeps, "cancelled").await;
+}
+
+/// How the task ended; none where the host was killed before.
+async fn end_of(host: &mut Host, id: &str) -> Option<serde_json::Value> {
+    let client = Client::new(host.url(), everything());
+    let begin = std::time::Instant::now();
+    loop {
+        tokio::time::sleep(std::time::Duration::from_millis(80)).await;
+        let reply = client.try_send(&client.body("tasks/get", json!({ "taskId": id }))).await;
+        match reply {
+            Ok(reply) if is_ended(&reply.message["result"]["status"]) => return Some(reply.result().clone()),
+            Ok(_) => {}
+            Err(_) if host.killed_by() == Some(9) => return None,
+            Err(_) => {}
+        }
+        assert!(begin.elapsed() < layby_tests::wait::BOUND, "neither a crash nor an end");
+    }
+}
+
+async fn parked(host: &Host, id: &str) {
+    eventually("the task is parked", || async {
+        let tasks = host.tasks().await;
+        tasks.iter().any(|task| task["taskId"] == id && task["parked"] == true).then_some(())
+    })
+    .await;
+}
