@@ -82,7 +82,7 @@ impl Inner {
         // After a long stop (suspended, SIGSTOP) others may have taken our tasks: our runs stop first.
         if !self.has_lease() {
             tracing::error!("the lease of this process has run out: its runs stop");
-            self.registry.stop_all(&faults::interrupted());
+            self.registry.unleased(&faults::interrupted());
         }
         // A disk without space for some seconds must not cost the runs: tried again within the lease.
         while let Err(e) = self.beat().await {

@@ -101,6 +101,9 @@ pub enum Signal {
     Cancel,
     /// The TTL passed, or the input deadline of a tool that fails then: stop now; then settle with this end.
     Stop(End),
+    /// This process's lease is over, and others may have the task: stop now. Then give it back where it can be
+    /// resumed; else settle with this end.
+    Unleased(End),
 }
 
 /// How [`Tasks::admit`] ended.

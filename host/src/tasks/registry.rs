@@ -203,10 +203,13 @@ impl Registry {
         }
     }
 
-    /// The same to every run.
-    pub(super) fn stop_all(&self, end: &End) {
-        let ids: Vec<TaskId> = self.entries().keys().copied().collect();
-        ids.into_iter().for_each(|id| self.stop(id, end.clone()));
+    /// Tells every run that this process's lease is over, once; those that cannot be resumed end with `end`.
+    pub(super) fn unleased(&self, end: &End) {
+        for (id, entry) in self.entries().iter_mut() {
+            if !std::mem::replace(&mut entry.stopped, true) {
+                send(entry, *id, Signal::Unleased(end.clone()));
+            }
+        }
     }
 
     /// True while a run of this process listens.

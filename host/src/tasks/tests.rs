@@ -425,6 +425,6 @@ async fn a_process_that_lost_its_lease_stops_its_runs() {
     let host = start(&dir).await;
     let (mut held, _) = host.tasks.create(new(), Vec::new()).await.unwrap();
     host.tasks.inner.lease_until.store(0, Ordering::Release);
-    let Signal::Stop(end) = signal(&mut held).await else { panic!("not stopped") };
+    let Signal::Unleased(end) = signal(&mut held).await else { panic!("not stopped") };
     assert_eq!(code_of(&Some(end)), "interrupted");
 }

@@ -333,7 +333,8 @@ impl Driver {
             Signal::Answers(answers) => self.answered(Ok(answers)),
             Signal::TimedOut => self.answered(Err(wit_call::InputError::TimedOut)),
             Signal::Cancel => return self.cancel(),
-            Signal::Stop(end) => return Some(Outcome::Stopped(end)),
+            Signal::Unleased(_) if self.is_resumable() => return Some(Outcome::HandsBack { retry: None }),
+            Signal::Stop(end) | Signal::Unleased(end) => return Some(Outcome::Stopped(end)),
         }
         None
     }
