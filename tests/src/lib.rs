@@ -6,12 +6,14 @@ pub mod command;
 pub mod guests;
 pub mod host;
 pub mod older;
+mod recorder;
 pub mod schema;
 pub mod wait;
 
 pub use client::{Client, Reply};
 pub use host::{Host, Setup};
 pub use older::Older;
+pub use recorder::Recorder;
 pub use wait::eventually;
 
 use serde_json::Value;

@@ -6,6 +6,7 @@ mod fault;
 mod file;
 mod ids;
 mod neutral;
+mod own;
 mod units;
 
 #[cfg(feature = "test-hooks")]
@@ -16,4 +17,5 @@ pub use fault::{Fault, FaultCode};
 pub use file::{read_bounded, read_file, text_of};
 pub use ids::{BootId, Digest, Principal, TaskId};
 pub use neutral::{neutral_line, neutral_text};
+pub use own::{is_own, listens};
 pub use units::{ByteSize, Millis, UnixMillis};

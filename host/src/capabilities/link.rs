@@ -201,6 +201,7 @@ fn wire(l: &mut Linker<State>) -> wasmtime::Result<()> {
     env::link(l)?;
     files::link(l)?;
     call::link(l)?;
+    http::shadow(l)?;
     l.allow_shadowing(false);
     Ok(())
 }

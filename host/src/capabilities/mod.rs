@@ -29,6 +29,7 @@ pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 pub use answers::describe as describe_answer;
 pub use clock::Began;
 pub use files::Granted;
+pub use http::Flights;
 pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, read_resource_result};
@@ -156,6 +157,8 @@ pub struct Setup {
     pub journal: Journal,
     /// When it began.
     pub began: Began,
+    /// The exchanges by HTTP that its instance has under way.
+    pub flights: Flights,
     /// Fuel between two yields.
     pub fuel_slice: u64,
     /// Always holds the bytes of all linear memories that the instance has now.
@@ -172,7 +175,8 @@ impl Setup {
         fuel_slice: u64,
     ) -> Self {
         let journal = Journal::record(journal_key(seed), limits.journal.as_usize());
-        Self { limits, grants, caller, seed, journal, began: Began::now(), fuel_slice, meter: Arc::default() }
+        let (began, flights) = (Began::now(), Flights::default());
+        Self { limits, grants, caller, seed, journal, began, flights, fuel_slice, meter: Arc::default() }
     }
 }
 

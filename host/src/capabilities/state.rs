@@ -12,7 +12,7 @@ use super::{
     Abort, Caller, Granted, Setup,
     call::Asking,
     clock::RunClock,
-    http::Http,
+    http::{Flights, Http},
     poll::Timers,
     random::{KEY_STREAM, Random},
     stdio::Capture,
@@ -34,7 +34,8 @@ pub struct State {
     pub(super) clock: RunClock,
     pub(super) timers: Timers,
     pub(super) asking: Asking,
-    pub(super) http: Http,
+    pub(super) http: Option<Box<Http>>,
+    pub(super) flights: Flights,
     pub(super) fuel_slice: u64,
     seed: [u8; 32],
     random: Option<Box<Random>>,
@@ -45,7 +46,7 @@ pub struct State {
 impl State {
     /// The state that one instance starts with.
     pub(super) fn new(setup: Setup) -> Self {
-        let Setup { limits, grants, caller, seed, journal, began, fuel_slice, meter } = setup;
+        let Setup { limits, grants, caller, seed, journal, began, flights, fuel_slice, meter } = setup;
         Self {
             limiter: Limiter::new(limits.memory.0, meter),
             journal,
@@ -53,7 +54,8 @@ impl State {
             clock: RunClock::new(began),
             timers: Timers::default(),
             asking: Asking::default(),
-            http: Http::new(caller.clone()),
+            http: None,
+            flights,
             granted: grants,
             limits,
             caller,

@@ -76,6 +76,7 @@ impl Stack {
         let listener =
             bind(&config.serve).await.map_err(|e| Failure::usage("listen_refused", format!("{e:#}")))?;
         let address = listener.local_addr().context("the socket has no address")?;
+        crate::base::listens(address);
         let config = Arc::new(config);
         let rooms = Rooms::open(&config, cache).await?;
         let app = App::new(rooms.handler.clone(), config.serve.clone(), address);

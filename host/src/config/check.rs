@@ -58,6 +58,8 @@ pub(super) fn limits(l: &Limits, host_memory: ByteSize) -> Result<(), Wrong> {
     span("limits", "active-time", l.active_time, false)?;
     size_at_least("limits", "output", l.output, ByteSize(64))?;
     size_at_least("limits", "arguments", l.arguments, ByteSize(2))?;
+    span("limits", "http-time", l.http_time, false)?;
+    at_least("limits", "http-concurrency", l.http_concurrency.into(), 1)?;
     at_least("limits", "concurrency", l.concurrency.into(), 1)
 }
 

@@ -52,6 +52,20 @@ pub struct Limits {
     pub stderr: ByteSize,
     /// The journal; past it the run is pinned.
     pub journal: ByteSize,
+    /// Requests by HTTP. 1,000 is a long list fetched page by page.
+    pub http_requests: u32,
+    /// A request's body: it is gathered whole before it is sent.
+    pub http_request_body: ByteSize,
+    /// An answer's body: it is gathered whole before the plugin sees it, and kept in the journal.
+    pub http_response_body: ByteSize,
+    /// The headers of a request, and those of an answer: what servers commonly allow, and cookies.
+    pub http_headers: ByteSize,
+    /// All bodies of a run together, both ways: they pass through the host's own memory.
+    pub http_bytes: ByteSize,
+    /// One exchange, from look-up to the end of the answer; never longer than the active time that is left.
+    pub http_time: Millis,
+    /// Exchanges of a run at once; further ones wait.
+    pub http_concurrency: u32,
     /// Active runs of this plugin at once.
     pub concurrency: u32,
     /// Waiting runs of this plugin at once.
@@ -77,6 +91,13 @@ impl Default for Limits {
             progress: 10,
             stderr: ByteSize::mib(1),
             journal: ByteSize::mib(16),
+            http_requests: 1000,
+            http_request_body: ByteSize::mib(4),
+            http_response_body: ByteSize::mib(4),
+            http_headers: ByteSize::kib(64),
+            http_bytes: ByteSize::mib(64),
+            http_time: Millis::from_secs(30),
+            http_concurrency: 8,
             concurrency: 8,
             parked: 10_000,
         }
@@ -163,7 +184,7 @@ pub enum EarlyInput {
 pub struct Grants {
     /// Kinds of question: `form`, `sampling`, `roots`, `url PREFIX`.
     pub ask: Vec<String>,
-    /// Outgoing HTTP (denied until it is built).
+    /// Outgoing HTTP.
     pub http: Vec<HttpGrant>,
     /// Environment variables.
     pub env: BTreeMap<String, EnvValue>,

@@ -127,7 +127,7 @@ impl Checker {
             let of = |n: u32| Arc::new(Semaphore::new(n as usize));
             (of(policy.limits.concurrency), of(policy.limits.parked))
         });
-        let granted = Arc::new(Granted { grants: policy.grants.clone() });
+        let granted = Granted::of(&policy.grants).map_err(Stop::Failed)?;
         let plugin = Plugin { name, digest, policy, granted, prepared, slots, waiting };
         Ok(slot::tool(&Arc::new(plugin), found))
     }

@@ -311,6 +311,7 @@ fn limit_code(name: &str) -> &'static str {
         "active-time" => "limit_active_time",
         "output" => "limit_output",
         "questions" => "limit_questions",
+        "http-bytes" => "limit_http_bytes",
         "limits.parked" | "host.waiting" | "host.memory" => "limit_waiting",
         _ => "limit_other",
     }

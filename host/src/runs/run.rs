@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, past::Past, target::Work};
 use crate::{
     base::{Digest, Principal, TaskId},
-    capabilities::{Asked, Audience, Caller, wit_call},
+    capabilities::{Asked, Audience, Caller, Flights, wit_call},
     plugins::Plugins,
     store::{Answer, QuestionKind},
 };
@@ -72,6 +72,8 @@ pub(super) struct Run {
     sleep: Mutex<Option<(Instant, Instant)>>,
     /// That has changed.
     pub(super) slept: Notify,
+    /// Its exchanges by HTTP.
+    pub(super) flights: Flights,
     pub(super) past: Past,
 }
 
@@ -105,6 +107,7 @@ impl Run {
             questioned: Notify::new(),
             sleep: Mutex::new(None),
             slept: Notify::new(),
+            flights: Flights::default(),
             past,
         })
     }

@@ -26,6 +26,7 @@ mod limits;
 mod listen;
 mod log;
 mod mrtr;
+mod outgoing;
 mod promote;
 mod prompts;
 mod reflect;

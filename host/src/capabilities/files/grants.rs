@@ -7,13 +7,18 @@ use std::{
     sync::Arc,
 };
 
-use crate::config::{EnvValue, FileGrant, Grants};
+use crate::{
+    capabilities::http::Rule,
+    config::{EnvValue, FileGrant, Grants, HttpGrant},
+};
 
 /// A policy's grants, resolved once per plugin version.
 #[derive(Debug, Default)]
 pub struct Granted {
     /// As the policy has them.
     pub grants: Grants,
+    /// Those of HTTP, read.
+    pub(in crate::capabilities) http: Vec<Rule>,
 }
 
 /// A file or folder, whatever name it is reached by.
@@ -37,7 +42,20 @@ impl Granted {
             }
             check_root(&grant.host, forbidden).map_err(refuse)?;
         }
-        Ok(Arc::new(Self { grants: grants.clone() }))
+        Self::of(grants)
+    }
+
+    /// The same for grants that were given before: what they name on this machine is not looked at.
+    ///
+    /// # Errors
+    /// As [`Granted::resolve`].
+    pub fn of(grants: &Grants) -> Result<Arc<Self>, String> {
+        let read = |grant: &HttpGrant| {
+            let rule = Rule::parse(&grant.allow, grant.idempotent);
+            rule.map_err(|why| format!("grants.http: {:?}: {why}", grant.allow))
+        };
+        let http = grants.http.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Arc::new(Self { grants: grants.clone(), http }))
     }
 
     /// True where a run may block its thread on files, so that it must not start on a thread that answers HTTP.

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     base::{Digest, neutral_line, read_file},
     capabilities::{
-        self, Abort, Began, Granted, Linked, Request, Response, Setup, call_tool_result, journal_key,
+        self, Abort, Began, Flights, Granted, Linked, Request, Response, Setup, call_tool_result, journal_key,
     },
     config::{CatalogConfig, Config},
     engine::{Engine, SEMANTICS},
@@ -135,14 +135,16 @@ pub(super) async fn replay(recorded: &Recorded, bytes: &[u8], viewer: &Viewer) -
         compare_fuel,
         Box::new(Shown::new(viewer.clone())),
     );
+    // What was read of folders is in the journal or not at all: none is opened. And nothing is sent.
+    let grants = crate::config::Grants { files: Vec::new(), http: Vec::new(), ..settings.grants };
     let setup = Setup {
         limits: settings.limits,
-        // What was read of folders is in the journal or not at all: none is opened.
-        grants: Arc::new(Granted { grants: crate::config::Grants { files: Vec::new(), ..settings.grants } }),
+        grants: Granted::of(&grants).map_err(|e| Failure::refused("journal_damaged", e))?,
         caller: Arc::new(viewer.clone()),
         seed: header.seed,
         journal: journal.clone(),
         began: Began { at: Instant::now(), before: 0 },
+        flights: Flights::default(),
         fuel_slice: u64::MAX,
         meter: Arc::default(),
     };

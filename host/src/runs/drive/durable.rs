@@ -151,7 +151,7 @@ impl Driver {
 
     /// When the instance goes, if the run waits and nobody waits for the run.
     pub(super) fn parks_at(&self) -> Option<Instant> {
-        if !self.is_resumable() || self.seat.is_some() || !self.waiters.is_empty() {
+        if !self.is_resumable() || self.seat.is_some() || !self.waiters.is_empty() || self.run.flights.any() {
             return None;
         }
         let wait = match (&self.open, self.run.sleeps()) {

@@ -208,6 +208,7 @@ impl Driver {
         let (run, runs) = (&self.run, &self.runs);
         let waiting = self.open.is_some();
         let unowned = self.held.is_none();
+        let flying = !unowned && run.flights.any();
         let (retries, evict) = match &mut self.seat {
             Some(seat) => (Some(&mut seat.retries), Some(seat.evict.clone())),
             None => (None, None),
@@ -232,6 +233,8 @@ impl Driver {
             () = run.requests.gone(), if unowned => Event::Gone,
             () = run.progressed.notified(), if self.revealed => Event::Progressed,
             () = run.slept.notified(), if !unowned => Event::Slept,
+            // It may park now.
+            () = run.flights.ended(), if flying => Event::Slept,
             () = tokio::time::sleep_until(timer) => Event::Timer,
             () = runs.drain.cancelled(), if waiting => Event::HostStops,
             () = runs.stop.cancelled() => Event::HostStops,
@@ -307,6 +310,7 @@ impl Driver {
                 seed: run.past.seed,
                 journal: run.past.journal.clone(),
                 began: run.past.began,
+                flights: run.flights.clone(),
                 fuel_slice,
                 meter: run.meter.clone(),
             };

@@ -107,6 +107,8 @@ impl Driver {
     /// Stops the guest, then settles, then answers, in this order (P5: what is `cancelled` has stopped).
     pub(super) async fn finish(&mut self, outcome: Outcome) {
         self.guest = None;
+        // Dropped with the instance, and perhaps just now on another thread: none is left when the end is told.
+        self.run.flights.ended().await;
         self.permit = None;
         self.open = None;
         self.admit = None;

@@ -3,6 +3,7 @@
 
 mod asking;
 mod endings;
+mod fetching;
 mod outside;
 mod standard;
 mod telling;
@@ -10,6 +11,7 @@ mod work;
 
 use asking::ask;
 use endings::{cancelled, fail, other, protocol, structured, trap, unsupported};
+use fetching::fetch;
 use outside::{clock, connect, env, list, random, read, write};
 use standard::{config, note};
 use telling::{changed, log, place};
@@ -26,6 +28,7 @@ layby_plugin::plugin! {
         connect,
         env,
         fail,
+        fetch,
         grow,
         list,
         log,

@@ -1,0 +1,282 @@
+//! One exchange with a server: look up, check, connect, send, read the whole answer.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use wasmtime_wasi_http::Error;
+
+use super::grants::{HostName, Target, is_public};
+use crate::base::is_own;
+
+/// The least that hyper reads headers into.
+const LEAST_BUFFER: usize = 8 << 10;
+/// The name by which a machine calls itself. Where a grant has it, the addresses that it stands for are granted.
+const SELF: &str = "localhost";
+
+/// What a server answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// Bounds on one exchange.
+pub(super) struct Bounds {
+    pub(super) connect: Duration,
+    pub(super) first_byte: Duration,
+    pub(super) between_bytes: Duration,
+    /// Bytes of the answer's headers.
+    pub(super) headers: usize,
+    /// Bytes of its body.
+    pub(super) body: usize,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// What the operator should know: a grant let the request out, and it was not sent.
+    pub(super) told: Option<String>,
+}
+
+impl Failed {
+    pub(super) fn of(error: Error) -> Self {
+        Self { error, told: None }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::of(error)
+    }
+}
+
+/// Sends the request, whose target is granted.
+pub(super) async fn send(
+    target: &Target,
+    headers: HeaderMap,
+    body: Bytes,
+    bounds: &Bounds,
+) -> Result<Answer, Failed> {
+    let request = request(target, headers, body)?;
+    let connected = timeout(bounds.connect, connect(target)).await;
+    let stream = connected.unwrap_or(Err(Failed::of(Error::ConnectionTimeout)))?;
+    if !target.is_https() {
+        return Ok(over(stream, request, bounds).await?);
+    }
+    let secured = timeout(bounds.connect, secure(target, stream)).await;
+    let stream = secured.unwrap_or(Err(Error::ConnectionTimeout))?;
+    Ok(over(stream, request, bounds).await?)
+}
+
+/// As it goes over the connection.
+fn request(target: &Target, headers: HeaderMap, body: Bytes) -> Result<Request<Full<Bytes>>, Error> {
+    let url = target.url();
+    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = target.method().parse().map_err(|_| Error::HttpRequestMethodInvalid)?;
+    *request.uri_mut() = path.parse().map_err(|_| Error::HttpRequestUriInvalid)?;
+    let host = HeaderValue::from_str(host).map_err(|_| Error::HttpRequestUriInvalid)?;
+    // The first header, as servers expect it.
+    request.headers_mut().insert(header::HOST, host);
+    request.headers_mut().extend(headers);
+    Ok(request)
+}
+
+async fn connect(target: &Target) -> Result<TcpStream, Failed> {
+    let addresses = match target.host() {
+        HostName::Ip(ip) => vec![SocketAddr::new(*ip, target.port())],
+        HostName::Name(name) => look_up(name, target.port()).await?,
+    };
+    check(target.host(), &addresses)?;
+    let mut last = Error::DestinationNotFound;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                // Small requests need not wait; where it cannot be set, they do.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(e) => {
+                last = match e.kind() {
+                    io::ErrorKind::ConnectionRefused => Error::ConnectionRefused,
+                    io::ErrorKind::TimedOut => Error::ConnectionTimeout,
+                    io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                        Error::DestinationIpUnroutable
+                    }
+                    _ => Error::DestinationUnavailable,
+                };
+            }
+        }
+    }
+    Err(last.into())
+}
+
+async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
+    let found = tokio::net::lookup_host((name, port)).await;
+    let found = found.map_err(|_| Error::DnsError { rcode: None, info_code: None })?;
+    Ok(found.collect())
+}
+
+/// All addresses of a host are looked at before any is used: one that is not to be reached makes the name suspicious.
+fn check(host: &HostName, addresses: &[SocketAddr]) -> Result<(), Failed> {
+    for &address in addresses {
+        let ip = address.ip().to_canonical();
+        let refused = match host {
+            _ if is_own(SocketAddr::new(ip, address.port())) => {
+                Some("one of this host's own sockets".to_owned())
+            }
+            _ if ip.is_unspecified() || ip.is_multicast() => {
+                Some(format!("{ip}, which is no host's address"))
+            }
+            // The grant names it.
+            HostName::Ip(_) => None,
+            HostName::Name(name) if name == SELF => {
+                (!ip.is_loopback()).then(|| format!("{ip}, which is not this machine's own"))
+            }
+            HostName::Name(_) => (!is_public(address.ip())).then(|| reserved(ip)),
+        };
+        if let Some(what) = refused {
+            let told = Some(format!("it leads to {what}"));
+            return Err(Failed { error: Error::DestinationIpProhibited, told });
+        }
+    }
+    Ok(())
+}
+
+fn reserved(ip: IpAddr) -> String {
+    let written = match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    format!(
+        "{ip}, which is not of the public internet; a grant must name such an address itself, as in \"GET http://{written}/*\""
+    )
+}
+
+/// The roots that this machine trusts, read once.
+async fn roots() -> Result<Arc<rustls::ClientConfig>, Error> {
+    static CONFIG: OnceLock<Result<Arc<rustls::ClientConfig>, String>> = OnceLock::new();
+    let read = || CONFIG.get_or_init(config).clone();
+    let config = match CONFIG.get() {
+        Some(config) => config.clone(),
+        // Some hundred certificates in a file or a folder.
+        None => tokio::task::spawn_blocking(read).await.unwrap_or_else(|e| Err(e.to_string())),
+    };
+    config.map_err(|why| {
+        tracing::error!("no HTTPS: {why}");
+        Error::ConfigurationError
+    })
+}
+
+fn config() -> Result<Arc<rustls::ClientConfig>, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = rustls::RootCertStore::empty();
+    let (good, _) = roots.add_parsable_certificates(found.certs);
+    if good == 0 {
+        return Err(format!(
+            "this machine has no certificates of authorities (Debian: ca-certificates): {:?}",
+            found.errors
+        ));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+async fn secure(target: &Target, stream: TcpStream) -> Result<TlsStream<TcpStream>, Error> {
+    let name = match target.host() {
+        HostName::Ip(ip) => ServerName::IpAddress((*ip).into()),
+        HostName::Name(name) => ServerName::try_from(name.clone()).map_err(|_| Error::TlsCertificateError)?,
+    };
+    let connector = TlsConnector::from(roots().await?);
+    connector.connect(name, stream).await.map_err(|e| {
+        let inner = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
+        match inner {
+            Some(rustls::Error::InvalidCertificate(_)) => Error::TlsCertificateError,
+            Some(rustls::Error::AlertReceived(alert)) => {
+                Error::TlsAlertReceived { alert_id: Some((*alert).into()), alert_message: None }
+            }
+            Some(_) => Error::TlsProtocolError,
+            None => Error::ConnectionTerminated,
+        }
+    })
+}
+
+/// Sends over a connection, and reads the answer to its end.
+async fn over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    bounds: &Bounds,
+) -> Result<Answer, Error> {
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(bounds.headers.max(LEAST_BUFFER))
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|e| failed(&e, bounds))?;
+    let exchange = async move {
+        let sent = timeout(bounds.first_byte, sender.send_request(request)).await;
+        let response = sent.map_err(|_| Error::HttpResponseTimeout)?.map_err(|e| failed(&e, bounds))?;
+        let (head, mut incoming) = response.into_parts();
+        let mut body = BytesMut::new();
+        loop {
+            let frame = timeout(bounds.between_bytes, incoming.frame()).await;
+            let Some(frame) = frame.map_err(|_| Error::ConnectionReadTimeout)? else { break };
+            // Trailers are dropped.
+            let Ok(data) = frame.map_err(|_| Error::HttpResponseIncomplete)?.into_data() else { continue };
+            if body.len() + data.len() > bounds.body {
+                return Err(Error::HttpResponseBodySize(Some(bounds.body as u64)));
+            }
+            body.extend_from_slice(&data);
+        }
+        Ok(Answer { status: head.status, headers: head.headers, body: body.freeze() })
+    };
+    tokio::pin!(exchange, connection);
+    let mut open = true;
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut exchange => return answer,
+            // How it ended is told by the exchange.
+            _ = &mut connection, if open => open = false,
+        }
+    }
+}
+
+fn failed(e: &hyper::Error, bounds: &Bounds) -> Error {
+    if e.is_parse_too_large() {
+        Error::HttpResponseHeaderSectionSize(u32::try_from(bounds.headers).ok())
+    } else if e.is_incomplete_message() {
+        Error::HttpResponseIncomplete
+    } else if e.is_closed() || e.is_canceled() {
+        Error::ConnectionTerminated
+    } else {
+        Error::HttpProtocolError
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! A server that remembers every request which reached it.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::eventually;
+
+/// One request, as it came.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// `GET` and the like.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+type All = Arc<Mutex<Vec<Seen>>>;
+
+/// The server; it ends with this value.
+///
+/// It answers `/hang` never, `/slow/MS` late, `/size/N` with so many bytes, `/status/N` with that status, `/away` with a
+/// redirect, and all else with `ok N`, where N counts the requests.
+pub struct Recorder {
+    address: SocketAddr,
+    seen: All,
+    serving: JoinHandle<()>,
+}
+
+impl Recorder {
+    /// Listens on a free port of 127.0.0.1.
+    ///
+    /// # Panics
+    /// Without one.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let seen = All::default();
+        let app = Router::new().fallback(answer).with_state(seen.clone());
+        let serving = tokio::spawn(async move {
+            let _ = axum::serve(listener, app).await;
+        });
+        Self { address, seen, serving }
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// All requests so far, whether or not they were answered.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Method and path of each.
+    pub fn lines(&self) -> Vec<String> {
+        self.seen().into_iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
+    }
+
+    /// Waits until `n` requests have come.
+    pub async fn reached(&self, n: usize) {
+        eventually("requests reach the server", || async { (self.seen().len() >= n).then_some(()) }).await;
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(State(all): State<All>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.map(|b| b.to_vec()).unwrap_or_default();
+    let path = head.uri.path().to_owned();
+    let seen =
+        Seen { method: head.method.to_string(), path: head.uri.to_string(), headers: head.headers, body };
+    let count = {
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(seen);
+        all.len()
+    };
+    let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+    match path.split('/').collect::<Vec<_>>()[..] {
+        [_, "hang"] => std::future::pending().await,
+        [_, "slow", ms] => {
+            tokio::time::sleep(Duration::from_millis(number(ms))).await;
+            format!("ok {count}").into_response()
+        }
+        [_, "size", n] => {
+            Body::from(vec![b'.'; usize::try_from(number(n)).unwrap_or_default()]).into_response()
+        }
+        [_, "status", n] => {
+            let status = n.parse::<u16>().ok().and_then(|n| StatusCode::from_u16(n).ok());
+            status.unwrap_or(StatusCode::BAD_REQUEST).into_response()
+        }
+        [_, "away"] => (StatusCode::FOUND, [("location", "http://169.254.169.254/")]).into_response(),
+        _ => format!("ok {count}").into_response(),
+    }
+}

@@ -1,0 +1,201 @@
+//! Outgoing HTTP: what a grant lets out, what is denied, and the bounds.
+
+use std::time::{Duration, Instant};
+
+use layby_tests::{Host, Recorder, Setup, eventually, result_code, text};
+use serde_json::{Value, json};
+
+/// A host whose probe has these grants (`allow` each) and more policy.
+async fn host(allow: &[String], more: &str) -> Host {
+    let grants: Vec<String> = allow.iter().map(|allow| format!("{{ allow = \"{allow}\" }}")).collect();
+    Setup::probe(&format!("{more}\n[grants]\nhttp = [{}]\nask = [\"form\"]", grants.join(", "))).start().await
+}
+
+/// All of `server`, for every method.
+fn all(server: &Recorder) -> String {
+    format!("* {}/*", server.origin())
+}
+
+/// What became of `requests`.
+async fn fetch(host: &Host, requests: Value) -> Vec<Value> {
+    let reply = host.client().call("fetch", json!({ "requests": requests })).await;
+    answers(reply.result())
+}
+
+fn answers(result: &Value) -> Vec<Value> {
+    serde_json::from_str(text(result)).expect("the tool's own JSON")
+}
+
+fn error(answer: &Value) -> &str {
+    answer["error"].as_str().unwrap_or_else(|| panic!("no error: {answer}"))
+}
+
+async fn logged(host: &Host, what: &str) {
+    eventually(&format!("{what:?} in the log"), || async { host.log().contains(what).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn what_is_granted_reaches_its_server() {
+    let server = Recorder::start().await;
+    let origin = server.origin();
+    let host = host(&[format!("GET {origin}/v1/*"), format!("POST {origin}/notes")], "").await;
+    let got = fetch(
+        &host,
+        json!([
+            { "url": format!("{origin}/v1/x?q=1"), "headers": { "x-mine": "a" } },
+            { "method": "POST", "url": format!("{origin}/notes"), "body": "hello", "fill": 300_000 },
+            { "url": format!("{origin}/v1/../v1/status/404") },
+        ]),
+    )
+    .await;
+    assert_eq!(got[0]["status"], 200, "{got:?}");
+    assert_eq!(got[0]["body"], "ok 1");
+    assert_eq!(got[2]["status"], 200, "{got:?}");
+    let seen = server.seen();
+    assert_eq!(server.lines(), ["GET /v1/x?q=1", "POST /notes", "GET /v1/status/404"]);
+    assert_eq!(seen[0].headers["x-mine"], "a");
+    assert_eq!(seen[0].headers["host"], format!("127.0.0.1:{}", server.port()));
+    assert_eq!((seen[1].body.len(), &seen[1].body[..5]), (300_005, &b"hello"[..]));
+}
+
+#[tokio::test]
+async fn what_is_not_granted_is_denied_and_the_log_says_how_to_grant_it() {
+    let server = Recorder::start().await;
+    let origin = server.origin();
+    let host = host(&[format!("GET {origin}/v1/*")], "").await;
+    let local = format!("http://localhost:{}", server.port());
+    let got = fetch(
+        &host,
+        json!([
+            { "method": "POST", "url": format!("{origin}/v1/x?token=hunter2") },
+            { "url": format!("{origin}/v1/..%2fx") },
+            { "url": format!("{origin}/v2/x") },
+            { "url": format!("{local}/v1/x") },
+            { "url": format!("http://user@127.0.0.1:{}/v1/x", server.port()) },
+            { "url": "https://example.com/" },
+        ]),
+    )
+    .await;
+    for answer in &got {
+        assert!(error(answer).contains("HttpRequestDenied"), "{answer}");
+    }
+    logged(&host, &format!("add {{ allow = \"POST {origin}/v1/x\" }} to grants.http")).await;
+    logged(&host, "add { allow = \"GET https://example.com/\" } to grants.http").await;
+    logged(&host, "plugin=\"probe\"").await;
+    assert!(!host.log().contains("hunter2"));
+    assert_eq!(server.lines(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn nothing_leads_to_the_host_itself_or_its_network() {
+    let server = Recorder::start().await;
+    let first = host(&[], "").await;
+    // The port is known once it is bound: another host of the same grants would have another port.
+    let port = first.port();
+    let policy = format!(
+        "[grants]\nhttp = [{{ allow = \"* http://127.0.0.1:{port}/*\" }}, {{ allow = \"* http://localhost:{port}/*\" }}, \
+         {{ allow = \"* http://localhost:{}/*\" }}]",
+        server.port()
+    );
+    let probe = layby_tests::guests::component("probe");
+    first.put("probe", &probe, &policy);
+    eventually("the grants are given", || async {
+        let got = fetch(&first, json!([{ "url": format!("http://127.0.0.1:{port}/") }])).await;
+        got[0]["error"].as_str().unwrap_or_default().contains("DestinationIpProhibited").then_some(())
+    })
+    .await;
+    let got = fetch(
+        &first,
+        json!([{ "url": format!("http://localhost:{port}/") }, { "url": format!("http://localhost:{}/", server.port()) }]),
+    )
+    .await;
+    assert!(error(&got[0]).contains("DestinationIpProhibited"), "{got:?}");
+    assert_eq!(got[1]["status"], 200, "{got:?}");
+    logged(&first, "one of this host's own sockets").await;
+}
+
+#[tokio::test]
+async fn bounds_hold() {
+    let server = Recorder::start().await;
+    let origin = server.origin();
+    let limits = "[limits]\nhttp-request-body = \"100KiB\"\nhttp-response-body = \"1KiB\"\nhttp-headers = \"1KiB\"\n\
+                  http-time = \"500ms\"\nhttp-requests = 9";
+    let host = host(&[all(&server)], limits).await;
+    let begin = Instant::now();
+    let got = fetch(
+        &host,
+        json!([
+            { "method": "POST", "url": format!("{origin}/large"), "fill": 102_401 },
+            { "method": "POST", "url": format!("{origin}/fits"), "fill": 102_400 },
+            { "url": format!("{origin}/size/1025") },
+            { "url": format!("{origin}/size/1024") },
+            { "url": format!("{origin}/headers"), "headers": { "x-large": "x".repeat(1100) } },
+            { "url": format!("{origin}/hang") },
+            { "url": format!("{origin}/slow/60000"), "timeout_ms": 100 },
+            { "url": format!("{origin}/away") },
+            { "url": format!("{origin}/last") },
+            { "url": format!("{origin}/denied") },
+        ]),
+    )
+    .await;
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert!(error(&got[0]).contains("HttpRequestBodySize"), "{got:?}");
+    assert_eq!(got[1]["status"], 200, "{got:?}");
+    assert!(error(&got[2]).contains("HttpResponseBodySize"), "{got:?}");
+    assert_eq!(got[3]["length"], 1024, "{got:?}");
+    assert!(error(&got[4]).contains("HttpRequestHeaderSectionSize"), "{got:?}");
+    assert!(error(&got[5]).contains("HttpResponseTimeout"), "{got:?}");
+    assert!(error(&got[6]).contains("HttpResponseTimeout"), "{got:?}");
+    assert_eq!(got[7]["status"], 302, "redirects are the plugin's to follow: {got:?}");
+    assert_eq!(got[8]["status"], 200, "{got:?}");
+    assert!(error(&got[9]).contains("HttpRequestDenied"), "{got:?}");
+    logged(&host, "limits.http-requests is 9").await;
+    assert!(!server.lines().iter().any(|line| line.contains("large") || line.contains("headers")));
+}
+
+#[tokio::test]
+async fn a_run_that_moves_too_much_is_stopped() {
+    let server = Recorder::start().await;
+    let host = host(&[all(&server)], "[limits]\nhttp-bytes = \"100KiB\"").await;
+    let post = json!({ "method": "POST", "url": format!("{}/x", server.origin()), "fill": 60_000 });
+    let reply = host.client().call("fetch", json!({ "requests": [post, post] })).await;
+    assert_eq!(result_code(reply.result()), "limit_http_bytes");
+    assert_eq!(server.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn many_at_once_wait_for_each_other() {
+    let server = Recorder::start().await;
+    let host = host(&[all(&server)], "[limits]\nhttp-concurrency = 4").await;
+    let slow = json!({ "url": format!("{}/slow/200", server.origin()) });
+    let begin = Instant::now();
+    let arguments = json!({ "requests": vec![slow; 12], "together": true });
+    let reply = host.client().call("fetch", arguments).await;
+    assert!(answers(reply.result()).iter().all(|answer| answer["status"] == 200), "{reply:?}");
+    assert!(begin.elapsed() >= Duration::from_millis(600), "they were sent four at a time");
+}
+
+#[tokio::test]
+async fn what_is_cancelled_sends_nothing_more() {
+    let server = Recorder::start().await;
+    let host = host(&[all(&server)], "[call]\ndeadline = \"100ms\"\ngrace = \"0s\"").await;
+    let client = host.client();
+    let requests = json!([{ "url": format!("{}/slow/1000", server.origin()) }, { "url": format!("{}/x", server.origin()) }]);
+    let id = client.task("fetch", json!({ "requests": requests })).await;
+    server.reached(1).await;
+    client.cancel(&id).await.result();
+    client.status(&id, "cancelled").await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(server.lines(), ["GET /slow/1000"]);
+}
+
+#[tokio::test]
+async fn a_grant_that_cannot_be_meant_is_refused_at_load() {
+    for allow in
+        ["GET https://a.example/a*", "GET https://a.*/", "CONNECT https://a.example/*", "GET http://127.1/"]
+    {
+        let host = host(&[allow.to_owned()], "").await;
+        let refusal = host.refusal("probe", "plugin_bad_grant").await;
+        assert!(refusal.to_string().contains("grants.http"), "{refusal}");
+    }
+}
