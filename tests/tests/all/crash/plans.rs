@@ -144,7 +144,7 @@ async fn cancelled(world: &mut World, parked: bool) {
 
 async fn stops(world: &mut World) {
     let asked = world.task("ask", json!({})).await;
-    let works = world.task("nap", nap(3000, 20)).await;
+    let works = world.task("nap", nap(4500, 20)).await;
     let key = world.asks(&asked).await;
     world.terminate().await;
     world.answer(&asked, &key, accepted("late")).await;

@@ -22,7 +22,7 @@ const CLIENTS: u64 = 12;
 const REST: Duration = Duration::from_secs(120);
 const POLICY: &str = "[call]\ndeadline = \"150ms\"\ngrace = \"200ms\"\nlinger = \"100ms\"\n\
                       [limits]\nconcurrency = 24\n[grants]\nask = [\"form\"]";
-const CONFIG: &str = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"";
+const CONFIG: &str = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"\n[serve]\ndrain = \"300ms\"";
 
 /// Numbers that look random (splitmix64): the same for the same seed.
 struct Dice(u64);
@@ -256,8 +256,8 @@ fn number(variable: &str) -> Option<u64> {
     env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|e| panic!("{variable}={text}: {e}")))
 }
 
-/// Kills a host after a random while and starts it again, until the time is over; the last one, and how many were
-/// killed.
+/// Kills a host after a random while, or sometimes tells it to stop, and starts it again, until the time is over; the
+/// last one, and how many were killed.
 async fn kill_at_random(
     mut host: Host,
     setup: &Arc<Setup>,
@@ -269,8 +269,13 @@ async fn kill_at_random(
     while Instant::now() < end {
         sleep(Duration::from_millis(dice.within(300, 2000))).await;
         assert_eq!(host.killed_by(), None, "it ended by itself; log:\n{}", host.log());
-        host.kill();
-        kills += 1;
+        if dice.one_in(5) {
+            host.signal("TERM");
+            assert_eq!(host.ended().await, Some(0), "SIGTERM; log:\n{}", host.log());
+        } else {
+            host.kill();
+            kills += 1;
+        }
         host = setup.mortal(&[]).await.expect("a host that nobody kills");
         shared.set_url(&host);
     }
