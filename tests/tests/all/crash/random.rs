@@ -345,17 +345,26 @@ async fn see_to_the_rest(mut callers: JoinSet<Result<(Caller, Vec<Open>), String
 /// Tasks whose handle was lost with the connection go on as well: waits for their end, and cancels what asks.
 async fn end_the_unseen(host: &Host) {
     let client = host.client();
-    // All that clients know has ended by now.
-    for row in host.tasks().await.into_iter().filter(|row| !is_ended(&row["status"])) {
-        let id = row["taskId"].as_str().expect("a handle");
+    // All that clients know has ended by now. The id is a UUID's bytes.
+    let query = "SELECT lower(hex(id)) FROM tasks WHERE status IN ('working', 'input_required')";
+    let mut database = database(host.setup()).await;
+    let live: Vec<String> =
+        sqlx::query_scalar(query).fetch_all(&mut database).await.expect("the rows can be read");
+    for hex in live {
+        let id = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
         let over = |task: &Value| task["status"] == "input_required" || is_ended(&task["status"]);
-        if client.until(id, "the end of a task that nobody has seen", over).await["status"]
+        if client.until(&id, "the end of a task that nobody has seen", over).await["status"]
             == "input_required"
         {
-            client.cancel(id).await.result();
+            client.cancel(&id).await.result();
         }
-        client.ended(id).await;
+        client.ended(&id).await;
     }
+}
+
+async fn database(setup: &Setup) -> SqliteConnection {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(setup.data().join("layby.db"));
+    SqliteConnection::connect_with(&options).await.expect("the database opens")
 }
 
 /// Rows of one status.
@@ -369,8 +378,7 @@ struct Rows {
 }
 
 async fn rows(setup: &Setup) -> Vec<Rows> {
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(setup.data().join("layby.db"));
-    let mut database = SqliteConnection::connect_with(&options).await.expect("the database opens");
+    let mut database = database(setup).await;
     let query = "SELECT status, count(*), sum(resumed), max(resumed) FROM tasks GROUP BY status";
     let rows = sqlx::query(query).fetch_all(&mut database).await.expect("the rows can be read");
     let row = |row: &sqlx::sqlite::SqliteRow| Rows {
