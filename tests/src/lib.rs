@@ -6,6 +6,7 @@ pub mod command;
 pub mod guests;
 pub mod host;
 pub mod older;
+pub mod postgres;
 mod recorder;
 pub mod schema;
 pub mod wait;

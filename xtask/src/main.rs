@@ -9,6 +9,7 @@ mod demo;
 mod guides;
 mod node;
 mod plugins;
+mod postgres;
 mod python;
 mod server;
 mod sh;
@@ -22,6 +23,8 @@ enum Chore {
     Plugins(plugins::Args),
     /// Print, for `eval`, the environment in which a language's ordinary tools build plugins.
     Tools(tools::Args),
+    /// Start a PostgreSQL server for the store's tests, and print where it is, for `eval`.
+    Postgres(postgres::Args),
     /// Set everything up and run the main job, telling what happens.
     Demo(demo::Args),
     /// Set everything up and pass all tests.
@@ -38,6 +41,7 @@ fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Plugins(args) => plugins::run(args),
         Chore::Tools(args) => tools::run(&args),
+        Chore::Postgres(args) => postgres::run(&args),
         Chore::Demo(args) => demo::run(args),
         Chore::Test(args) => test::run(args),
         Chore::Conformance(args) => conformance::run(args),

@@ -11,6 +11,7 @@ use crate::{
     clients, guides,
     node::cargo,
     plugins::{self, Language},
+    postgres::Postgres,
     sh,
 };
 
@@ -91,6 +92,10 @@ fn test(args: &Args) -> Result<()> {
     test.args(args.filter.as_deref()).current_dir(sh::root());
     // Found once, and installed by the stage before.
     test.env("LAYBY_TESTS_NODE", clients::install()?.program());
+    let postgres = Postgres::for_tests()?;
+    if let Some(server) = &postgres {
+        server.apply(&mut test);
+    }
     if env::var_os("RUST_TEST_THREADS").is_none() {
         test.env("RUST_TEST_THREADS", THREADS);
     }

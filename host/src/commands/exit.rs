@@ -141,6 +141,7 @@ impl From<StoreError> for Failure {
             StoreError::Locked(_) => "store_locked",
             StoreError::Corrupt(_) => "store_corrupt",
             StoreError::Full(_) => "store_full",
+            StoreError::Unreachable(_) => "store_unreachable",
             StoreError::Closed => "store_closed",
             StoreError::Other(_) => "store_failed",
         };

@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Data folder of the server [default: data]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
+    /// PostgreSQL database of the servers, as postgres://USER@HOST/DATABASE [default: a file in the data folder]
+    #[arg(long, value_name = "URL", global = true)]
+    store: Option<String>,
     #[command(subcommand)]
     what: Option<What>,
 }
@@ -40,6 +43,9 @@ enum What {
 pub(crate) fn run(args: &Args, mut config: Config, out: Out) -> Result<Exit, Failure> {
     if let Some(data) = &args.data {
         config.serve.data.clone_from(data);
+    }
+    if let Some(url) = &args.store {
+        config.store.url.clone_from(url);
     }
     if let Some(What::Check(args)) = &args.what {
         return rehearse::run(args, &config, out);

@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// Folder of the database, compiled code and keys [default: data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// PostgreSQL database that hosts on many machines share, as postgres://USER@HOST/DATABASE [default: a file in the data folder]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
     /// Allow an address other than loopback without authentication: anybody who can reach it can call every tool
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
@@ -39,6 +42,9 @@ impl Args {
         }
         if let Some(data) = self.data {
             serve.data = data;
+        }
+        if let Some(url) = self.store {
+            config.store.url = url;
         }
         serve.allow_unauthenticated |= self.allow_unauthenticated;
     }

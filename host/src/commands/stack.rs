@@ -14,7 +14,7 @@ use crate::{
     mcp::Handler,
     plugins::Plugins,
     runs::{Runs, SEALING_KEY},
-    store::{SqliteStore, Store},
+    store::{self, Store},
     tasks::Tasks,
 };
 
@@ -35,7 +35,7 @@ impl Rooms {
     /// A store that cannot be used, a folder that cannot be read.
     pub(crate) async fn open(config: &Arc<Config>, cache: Option<&Path>) -> anyhow::Result<Self> {
         let clock = clock();
-        let store = SqliteStore::open(&config.serve.data, &config.store).await?;
+        let store = store::open(&config.serve.data, &config.store).await?;
         let instances = config.host.concurrency.saturating_add(config.host.waiting);
         let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
         let linked = Arc::new(Linked::new(&engine)?);

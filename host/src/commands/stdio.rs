@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Folder of the database, compiled code and keys [default: data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// PostgreSQL database that hosts on many machines share, as postgres://USER@HOST/DATABASE [default: a file in the data folder]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
 }
 
 impl Args {
@@ -30,6 +33,9 @@ impl Args {
         }
         if let Some(data) = self.data {
             config.serve.data = data;
+        }
+        if let Some(url) = self.store {
+            config.store.url = url;
         }
     }
 }

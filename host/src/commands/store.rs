@@ -5,24 +5,24 @@ use std::{path::Path, sync::Arc};
 use super::exit::Failure;
 use crate::{
     config::Config,
-    store::{SqliteStore, Store},
+    store::{self, SqliteStore, Store},
 };
 
-/// Opens the store of the configured data folder. Makes nothing: a folder without a database is refused,
+/// Opens the configured store. Makes no file: a folder without a database is refused,
 /// so that a mistyped path does not look like a host without tasks.
 ///
 /// # Errors
 /// `data_folder_missing`, `store_…`.
 pub(crate) async fn open(config: &Config) -> Result<Arc<dyn Store>, Failure> {
     let data = &config.serve.data;
-    if !has_database(data) {
+    if config.store.url.is_empty() && !has_database(data) {
         let text = format!(
             "{}: no data folder of a Layby host. Name the folder that `layby serve --data` uses with --data",
             data.display()
         );
         return Err(Failure::unreachable("data_folder_missing", text));
     }
-    Ok(SqliteStore::open(data, &config.store).await?)
+    Ok(store::open(data, &config.store).await?)
 }
 
 fn has_database(data: &Path) -> bool {

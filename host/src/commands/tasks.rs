@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Data folder of the server [default: data]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
+    /// PostgreSQL database of the servers, as postgres://USER@HOST/DATABASE [default: a file in the data folder]
+    #[arg(long, value_name = "URL", global = true)]
+    store: Option<String>,
     #[command(subcommand)]
     what: What,
 }
@@ -86,6 +89,9 @@ struct Answer {
 pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Failure> {
     if let Some(data) = args.data {
         config.serve.data = data;
+    }
+    if let Some(url) = args.store {
+        config.store.url = url;
     }
     store::block_on(async {
         if let What::Export { id, to } = args.what {

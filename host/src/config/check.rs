@@ -232,7 +232,11 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     at_least("host", "fuel-slice", h.fuel_slice, 1000)?;
 
     let t = &c.store;
+    if !t.url.is_empty() && !["postgres://", "postgresql://"].iter().any(|p| t.url.starts_with(p)) {
+        return wrong(["store", "url"], "`url` must be empty or begin with \"postgres://\"".to_owned());
+    }
     span("store", "busy-timeout", t.busy_timeout, true)?;
+    span("store", "statement-timeout", t.statement_timeout, true)?;
     at_least("store", "readers", t.readers.into(), 1)?;
     at_least("store", "max-batch", t.max_batch.into(), 1)?;
     at_least("store", "queue", t.queue.into(), 1)?;

@@ -161,8 +161,14 @@ impl Default for HostLimits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct StoreConfig {
+    /// `postgres://USER@HOST/DATABASE` for a PostgreSQL server that hosts on many machines share; empty for
+    /// `layby.db` in the data folder. Leave the password to `PGPASSWORD` or `~/.pgpass`.
+    pub url: String,
     /// How long a statement waits for another process's lock.
     pub busy_timeout: Millis,
+    /// How long PostgreSQL may take for one statement. 10 s: less than a lease, and more than a busy server
+    /// takes for the largest batch.
+    pub statement_timeout: Millis,
     /// Connections for reads; writes share one.
     pub readers: u32,
     /// Writes that one commit may carry; past it a second commit follows.
@@ -187,6 +193,12 @@ impl StoreConfig {
     pub const WAL_KEPT: ByteSize = ByteSize::mib(64);
     /// Tasks that one commit of a sweep takes: some milliseconds, so that callers' writes come between.
     pub const SWEEP_STEP: u32 = 500;
+    /// How long PostgreSQL waits for a row that another process is changing: its commits take milliseconds.
+    pub const ROW_LOCK: Millis = Millis::from_secs(1);
+    /// How long after a lost connection to a server the next try waits.
+    pub const RECONNECT: Millis = Millis(250);
+    /// How long a component stays in the database though nothing names it: its row comes before the plugin's.
+    pub const FORGET_COMPONENT: Millis = Millis::from_secs(3600);
     /// How long the lease of a dead process is remembered.
     pub const FORGET_PROCESS: Millis = Millis::from_secs(3600);
     /// How long the last commit of a silent writer is remembered; only its own next read asks for it.
@@ -196,7 +208,9 @@ impl StoreConfig {
 impl Default for StoreConfig {
     fn default() -> Self {
         Self {
+            url: String::new(),
             busy_timeout: Millis::from_secs(5),
+            statement_timeout: Millis::from_secs(10),
             readers: 4,
             max_batch: 256,
             queue: 4096,

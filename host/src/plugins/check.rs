@@ -23,7 +23,7 @@ use crate::{
     capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, list},
     config::{CatalogConfig, Config, Grants, Limits, Policy, load_policy},
     engine::Engine,
-    store::PluginRow,
+    store::{PluginRow, Store},
 };
 
 /// Longest line of a listing plugin's log, in characters.
@@ -35,6 +35,7 @@ pub(super) struct Checker {
     pub(super) engine: Arc<Engine>,
     pub(super) linked: Arc<Linked>,
     pub(super) keep: Keep,
+    pub(super) store: Arc<dyn Store>,
     /// Turned on at the end: jobs stop between two steps.
     pub(super) cancel: CancellationToken,
     pub(super) runtime: Handle,
@@ -144,7 +145,32 @@ impl Checker {
         self.keep
             .put(digest, bytes)
             .map_err(|e| Stop::Failed(format!("its bytes cannot be kept under the data folder: {e}")))?;
+        self.share(digest, bytes)?;
         Ok(Version { digest, text, policy, granted, with_grants, prepared, declared, built })
+    }
+
+    /// Puts a component where hosts with other data folders find it, before any row names it. Blocking.
+    fn share(&self, digest: Digest, bytes: &[u8]) -> Result<(), Stop> {
+        if !self.store.keeps_components() {
+            return Ok(());
+        }
+        let put = self.store.put_component(digest, bytes.to_vec());
+        self.runtime
+            .block_on(put)
+            .map_err(|e| Stop::Failed(format!("its bytes cannot be kept in the database: {e}")))
+    }
+
+    /// The kept bytes of a component: this data folder's, or those that another host has shared. Blocking.
+    pub(super) fn kept(&self, digest: Digest) -> Result<Vec<u8>, Stop> {
+        let error = match self.keep.get(digest, self.config.catalog.max_component) {
+            Ok(bytes) => return Ok(bytes),
+            Err(e) => Stop::Failed(format!("its kept bytes cannot be read: {e}")),
+        };
+        let Ok(Some(bytes)) = self.runtime.block_on(self.store.component(digest)) else { return Err(error) };
+        if let Err(e) = self.keep.put(digest, &bytes) {
+            tracing::warn!(digest = %digest.short(), "shared bytes are not kept under the data folder: {e}");
+        }
+        Ok(bytes)
     }
 
     /// The version that served last, from its row and its kept bytes. Lists nothing.
@@ -162,10 +188,7 @@ impl Checker {
             .map_err(|e| Stop::Failed(format!("its lists in the store cannot be read: {e}")))?;
         let with_grants = !row.without_grants;
         let granted = self.grants(&policy, with_grants)?;
-        let bytes = self
-            .keep
-            .get(digest, self.config.catalog.max_component)
-            .map_err(|e| Stop::Failed(format!("its kept bytes cannot be read: {e}")))?;
+        let bytes = self.kept(digest)?;
         let prepared = self.prepare(&row.name, digest, &bytes)?;
         let built = declare::build(&declared, &policy, &self.config.catalog, false)?;
         Ok(Version {

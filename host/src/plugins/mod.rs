@@ -274,8 +274,17 @@ impl Plugins {
         let cancel = CancellationToken::new();
         let runtime = tokio::runtime::Handle::current();
         let compiling = tokio::sync::Semaphore::new(watch::compile_jobs(&config.catalog));
-        let checker =
-            check::Checker { config, engine, linked, keep, cancel: cancel.clone(), runtime, compiling };
+        let (cancelled, shared) = (cancel.clone(), store.clone());
+        let checker = check::Checker {
+            config,
+            engine,
+            linked,
+            keep,
+            store: shared,
+            cancel: cancelled,
+            runtime,
+            compiling,
+        };
         let (published, current) = channel::channel(Arc::default());
         let checker = Arc::new(checker);
         let mut watcher = watch::Watcher::new(checker.clone(), store, clock, published);

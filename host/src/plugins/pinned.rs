@@ -108,10 +108,7 @@ impl Checker {
         slots: Option<(Arc<Semaphore>, Arc<Semaphore>)>,
     ) -> Result<Arc<Tool>, Stop> {
         let Pinned { plugin: name, digest, tool, own_name, limits, call, grants } = want;
-        let bytes = self
-            .keep
-            .get(digest, self.config.catalog.max_component)
-            .map_err(|e| Stop::Failed(format!("its kept bytes cannot be read: {e}")))?;
+        let bytes = self.kept(digest)?;
         let prepared = self.prepare(&name, digest, &bytes)?;
         let bounds = &self.config.catalog;
         let listed =

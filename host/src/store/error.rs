@@ -1,4 +1,6 @@
-//! From SQLite's errors to ours, and from ours to what a caller sees.
+//! From a database's errors to ours, and from ours to what a caller sees.
+
+use sqlx_postgres::PgDatabaseError;
 
 use super::StoreError;
 use crate::base::Fault;
@@ -22,6 +24,9 @@ impl From<sqlx::Error> for StoreError {
     fn from(e: sqlx::Error) -> Self {
         match &e {
             sqlx::Error::Database(d) => {
+                if let Some(d) = d.try_downcast_ref::<PgDatabaseError>() {
+                    return super::postgres::error(d);
+                }
                 let full = d.code().and_then(|c| c.parse::<i32>().ok()).unwrap_or(0);
                 let text = d.message().to_owned();
                 match full & 0xff {
@@ -37,6 +42,10 @@ impl From<sqlx::Error> for StoreError {
             }
             sqlx::Error::PoolTimedOut => Self::Locked("every connection stayed busy".into()),
             sqlx::Error::PoolClosed => Self::Closed,
+            // SQLite's own come as errors of the database: these are of the way to a server.
+            sqlx::Error::Io(e) => Self::Unreachable(e.to_string()),
+            sqlx::Error::Tls(e) => Self::Unreachable(format!("TLS: {e}")),
+            sqlx::Error::Protocol(e) => Self::Unreachable(format!("the connection broke: {e}")),
             sqlx::Error::Migrate(m) => match &**m {
                 sqlx::migrate::MigrateError::VersionMismatch(v) => Self::Other(format!(
                     "migration {v} in the database differs from this binary's: it is of a development version"
@@ -77,6 +86,10 @@ impl From<StoreError> for Fault {
             StoreError::Full(_) => {
                 ("store_full", "the host's disk is full: try again once the operator has made space")
             }
+            StoreError::Unreachable(_) => (
+                "store_unreachable",
+                "the host's database server cannot be reached: try again in a few seconds",
+            ),
             StoreError::Closed => ("store_closed", "the host is shutting down: try again in a few seconds"),
             StoreError::Other(_) => {
                 ("store_failed", "the host's database failed: try again, and see the host's log")

@@ -1,22 +1,38 @@
-//! The SQL, behind one trait. SQLite now; PostgreSQL stands behind the same trait later.
+//! The SQL, behind one trait: SQLite for the processes of one machine, PostgreSQL for those of many.
 //! Knows nothing above it: it keeps rows, and changes them by functions that callers hand in.
 
+mod batch;
 mod boot;
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod differential;
 mod error;
 mod model;
+mod postgres;
 mod sqlite;
+mod values;
+mod work;
 
-use futures::future::BoxFuture;
+use std::{path::Path, sync::Arc};
+
+use futures::{
+    FutureExt as _, StreamExt as _,
+    future::{self, BoxFuture},
+    stream::{self, BoxStream},
+};
 
 pub use boot::{boottime_ms, boottime_ns, os_boot_id};
 pub use model::{
     Answer, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task, Tombstone,
 };
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 
-use crate::base::{BootId, Digest, Principal, TaskId, UnixMillis};
+use crate::{
+    base::{BootId, Digest, Principal, TaskId, UnixMillis},
+    config::StoreConfig,
+};
 
 /// Why the store could not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +54,9 @@ pub enum StoreError {
     /// No space is left.
     #[error("no space is left for the database: {0}")]
     Full(String),
+    /// The database server cannot be reached, or takes no writes.
+    #[error("the database server cannot be used: {0}")]
+    Unreachable(String),
     /// The writer's queue is closed: the host is shutting down.
     #[error("the store is closed")]
     Closed,
@@ -68,6 +87,30 @@ pub enum Admitted {
     Fresh,
     /// A row with the same principal, tool and key is there already.
     Exists(Box<Task>),
+}
+
+/// Opens the store that `config` names: a PostgreSQL server, or the file in the data folder.
+///
+/// # Errors
+/// See [`PostgresStore::open`] and [`SqliteStore::open`].
+pub async fn open(data: &Path, config: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
+    if config.url.is_empty() {
+        SqliteStore::open(data, config).await
+    } else {
+        PostgresStore::open(&config.url, config).await
+    }
+}
+
+/// What another process may have committed that concerns this one. Nothing depends on it: who looks each
+/// second finds the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Somebody has cancelled or answered this task.
+    Task(TaskId),
+    /// A task that is nobody's can go on.
+    Resumable,
+    /// Anything: hints may have been missed.
+    Any,
 }
 
 /// Rows of tasks and plugins. Every write returns only after its commit is on disk.
@@ -116,6 +159,12 @@ pub trait Store: Send + Sync + 'static {
     /// Live (not ended) tasks, counted.
     fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
 
+    /// What other processes commit, as far as the database tells (SQLite does not). Ends with
+    /// [`Store::close`]. To be asked for once.
+    fn hints(&self) -> BoxStream<'static, Hint> {
+        stream::pending().boxed()
+    }
+
     /// Registers this process, and makes its lease last `lease_ms` from now by the boot-time clock.
     fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Live tasks of a holder whose lease has run out or who is gone (another OS boot). What is nobody's
@@ -139,6 +188,20 @@ pub trait Store: Send + Sync + 'static {
     fn put_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Drops one, and with it its ownership of tool names.
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// True where [`Store::put_component`] keeps anything.
+    fn keeps_components(&self) -> bool {
+        false
+    }
+    /// Keeps a component's bytes for processes that have no file of it; to be called before anything names
+    /// the digest. Where all processes share a data folder there is nothing to keep. They go some time
+    /// after the last live task and plugin row that name them.
+    fn put_component(&self, _digest: Digest, _bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StoreError>> {
+        future::ready(Ok(())).boxed()
+    }
+    /// The bytes that [`Store::put_component`] kept; none where there are none.
+    fn component(&self, _digest: Digest) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
+        future::ready(Ok(None)).boxed()
+    }
     /// Digests that a live task or a plugin row names: their bytes must stay.
     fn digests_in_use(&self) -> BoxFuture<'_, Result<Vec<Digest>, StoreError>>;
     /// Ends the writer after it has committed what it took.

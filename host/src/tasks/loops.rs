@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::StreamExt as _;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -10,7 +11,7 @@ use super::{Event, Inner, faults, registry::Due};
 use crate::{
     base::{Millis, UnixMillis},
     config::TaskRules,
-    store::{End, Status, StoreError, Task, Updated},
+    store::{End, Hint, Status, StoreError, Task, Updated},
 };
 
 /// Starts every loop; each ends with `end`, and `tracker` joins it.
@@ -29,6 +30,12 @@ pub(super) fn start(inner: &Arc<Inner>, end: &CancellationToken, tracker: &TaskT
             log("looking after deadlines and requests", me.attend().await);
             log("looking after tasks that are nobody's", me.attend_to_nobodys().await);
             me.polls.tidy();
+        }
+    });
+    let (me, token, mut hints) = (inner.clone(), end.clone(), inner.store.hints());
+    tracker.spawn(async move {
+        while let Some(Some(hint)) = token.run_until_cancelled(hints.next()).await {
+            log("following a hint", me.follow(hint).await);
         }
     });
     let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::ORPHANS));
@@ -118,6 +125,25 @@ impl Inner {
             self.registry.remove_held(id, fence);
         }
         Ok(())
+    }
+
+    /// Looks now at what another process has committed, and not only at the next tick.
+    async fn follow(&self, hint: Hint) -> Result<(), StoreError> {
+        match hint {
+            Hint::Task(id) if self.registry.has(id) => match self.store.get(id).await? {
+                Some(task) if task.holder == Some(self.boot) => self.attend_to(&task, self.clock.now()).await,
+                _ => Ok(()),
+            },
+            Hint::Task(_) => Ok(()),
+            Hint::Resumable => {
+                self.resume.notify_one();
+                Ok(())
+            }
+            Hint::Any => {
+                self.resume.notify_one();
+                self.attend().await
+            }
+        }
     }
 
     /// A task of this process without a run: others may go on with it, or it ends.

@@ -193,7 +193,8 @@ fn repeat(there: Task, arguments: &Digest) -> Result<Admission, Fault> {
 
 /// Errors that time or the operator may mend.
 fn may_pass(e: &StoreError) -> bool {
-    matches!(e, StoreError::Locked(_) | StoreError::Full(_) | StoreError::Other(_))
+    use StoreError::{Full, Locked, Other, Unreachable};
+    matches!(e, Locked(_) | Full(_) | Unreachable(_) | Other(_))
 }
 
 impl Inner {

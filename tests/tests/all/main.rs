@@ -32,6 +32,7 @@ mod prompts;
 mod reflect;
 mod reload;
 mod replay;
+mod replicas;
 mod restart;
 mod scaffold;
 mod stdio;

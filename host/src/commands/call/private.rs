@@ -46,6 +46,8 @@ pub(crate) fn config(
     let folder = Temporary::new("layby-call")?;
     serve.data = folder.path().to_owned();
     serve.listen = "127.0.0.1:0".into();
+    config.store.url.clear();
+    let serve = &mut config.serve;
     serve.allow_unauthenticated = false;
     Ok(Start { config, cache, folder })
 }

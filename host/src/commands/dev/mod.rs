@@ -75,6 +75,7 @@ fn serve_and_build(args: Args, global: &Global, project: Project, say: Say) -> R
     let folder = Folder::open(data.join("dev").join(&project.name), &project.name, &config.catalog)?;
     config.serve.listen = args.listen.unwrap_or(config.serve.listen);
     config.serve.data = data;
+    config.store.url.clear();
     config.serve.plugins = folder.path().to_owned();
     config.serve.drain = config.serve.drain.min(DevRules::DRAIN);
     config.trust_replacements = true;

@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Data folder of the server [default: data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// PostgreSQL database of the servers, as postgres://USER@HOST/DATABASE [default: a file in the data folder]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
     /// Show only how it ends
     #[arg(long)]
     quiet: bool,
@@ -70,6 +73,9 @@ pub(super) enum Verdict {
 pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Failure> {
     if let Some(data) = args.data {
         config.serve.data = data;
+    }
+    if let Some(url) = args.store {
+        config.store.url = url;
     }
     store::block_on(async {
         let recorded = export::find(&args.what, &config).await?;

@@ -1,40 +1,29 @@
-//! What one transaction does to tasks: read all rows that it concerns at once, change them in
-//! memory one after the other, write all at once. The number of statements does not grow with the
-//! batch.
+//! The statements of one transaction. Their number does not grow with the batch.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::HashMap;
 
 use sqlx::SqliteConnection;
 
 use super::{
-    rows::{self, Rows, signed},
+    rows::Rows,
     sql::{self, Bulk},
-    writer::{ById, Work},
 };
 use crate::{
     base::{TaskId, UnixMillis},
     config::StoreConfig,
-    store::{Admitted, Lease, PluginRow, Refused, StoreError, Task, Updated},
+    store::{
+        Lease, PluginRow, StoreError, Task,
+        batch::Batch,
+        values::{self, Sink as _, signed},
+        work::Work,
+    },
 };
-
-/// A task as the database has it, and as it will be.
-struct Slot {
-    stored: Option<Task>,
-    changed: Option<Task>,
-}
-
-impl Slot {
-    /// One of the two is always there.
-    fn now(&self) -> Option<&Task> {
-        self.changed.as_ref().or(self.stored.as_ref())
-    }
-}
 
 /// Live tasks that this connection wrote, as they are in the database: what most updates need not read.
 /// Another connection's commit makes all of them unknown.
 #[derive(Default)]
 pub(super) struct Known {
-    tasks: ById<Task>,
+    tasks: HashMap<TaskId, Task>,
     data_version: Option<i64>,
 }
 
@@ -61,14 +50,12 @@ impl Known {
     /// Takes note of what was committed. An ended task is not kept: nothing changes it but a sweep; nor is
     /// one that is nobody's: it may wait for a long time.
     pub(super) fn committed(&mut self, batch: Batch<'_>) {
-        for (id, slot) in batch.slots {
-            match slot.changed {
-                Some(task) if task.holder.is_some() => {
-                    self.make_room();
-                    self.tasks.insert(id, task);
-                }
-                Some(_) => drop(self.tasks.remove(&id)),
-                None => {}
+        for task in batch.into_written() {
+            if task.holder.is_some() {
+                self.make_room();
+                self.tasks.insert(task.id, task);
+            } else {
+                self.tasks.remove(&task.id);
             }
         }
     }
@@ -83,176 +70,63 @@ impl Known {
     }
 }
 
-type Key = (String, String, String);
-
-fn key_of(task: &Task) -> Option<Key> {
-    let key = task.key.as_ref()?;
-    Some((task.principal.as_str().to_owned(), task.tool.clone(), key.key.clone()))
+/// The batch of `work`, with the rows that it changes read, but for those that are `known` as they are now,
+/// and those that stand in the way of its keys.
+pub(super) async fn load<'a>(
+    c: &mut SqliteConnection,
+    work: &[&'a Work],
+    known: &Known,
+) -> Result<Batch<'a>, StoreError> {
+    let mut batch = Batch::default();
+    let (mut ids, mut keys) = (Rows::default(), Rows::default());
+    let wanted = Batch::wanted(work, |id| known.get(id))?;
+    wanted.known.into_iter().for_each(|task| batch.read(task));
+    for id in wanted.ids {
+        ids.bytes(*id.0.as_bytes());
+    }
+    for (principal, tool, key) in wanted.keys {
+        keys.name(&principal).name(&tool).bytes(key);
+    }
+    for (rows, query) in [(ids, &sql::TASKS_OF_BATCH), (keys, &sql::TASKS_OF_KEYS)] {
+        rows.select(query, c).await?.into_iter().for_each(|task| batch.read(task));
+    }
+    Ok(batch)
 }
 
-/// The tasks of one transaction.
-#[derive(Default)]
-pub(super) struct Batch<'a> {
-    slots: ById<Slot>,
-    keys: HashMap<Key, TaskId>,
-    /// In the order they came, so that lists show them so.
-    new: Vec<TaskId>,
-    bury: Vec<TaskId>,
-    /// New pieces of journals, with their numbers.
-    pieces: Vec<(TaskId, u32, &'a [u8])>,
-}
-
-impl<'a> Batch<'a> {
-    /// Reads the rows that `work` changes, but for those that are `known` as they are now, and those
-    /// that stand in the way of its keys.
-    pub(super) async fn load(
-        c: &mut SqliteConnection,
-        work: &[&Work],
-        known: &Known,
-    ) -> Result<Self, StoreError> {
-        let mut batch = Self::default();
-        let (mut ids, mut keys) = (Rows::default(), Rows::default());
-        for work in work {
-            match work {
-                Work::Update(id, ..) => match known.get(id) {
-                    Some(task) => batch.read(task.clone()),
-                    None => {
-                        ids.bytes(*id.0.as_bytes());
-                    }
-                },
-                Work::Admit(task, _) => {
-                    let Some((principal, tool, key)) = key_of(task) else {
-                        return Err(StoreError::Other(
-                            "a task without a key cannot be admitted by it".into(),
-                        ));
-                    };
-                    keys.text(&principal).text(&tool).bytes(key);
-                }
-                _ => {}
-            }
-        }
-        for (rows, query) in [(ids, &sql::TASKS_OF_BATCH), (keys, &sql::TASKS_OF_KEYS)] {
-            rows.select(query, c).await?.into_iter().for_each(|task| batch.read(task));
-        }
-        Ok(batch)
+/// Writes what has changed; false where nothing has.
+pub(super) async fn write(c: &mut SqliteConnection, batch: &Batch<'_>) -> Result<bool, StoreError> {
+    let mut wrote = bury_tasks(c, batch.buried()).await?;
+    // Tasks before their questions and pieces: a statement that fills up is sent at once.
+    let mut inserts = Statement::new(&sql::INSERT_TASKS);
+    for task in batch.new_tasks() {
+        values::push_new(&mut inserts.rows, task);
+        inserts.send_if_full(c).await?;
     }
-
-    /// Takes note of a task as the database has it.
-    fn read(&mut self, task: Task) {
-        if let Some(key) = key_of(&task) {
-            self.keys.insert(key, task.id);
-        }
-        self.slots.entry(task.id).or_insert(Slot { stored: Some(task), changed: None });
+    let mut updates = Statement::new(&sql::UPDATE_TASKS);
+    for (was, task) in batch.changed_tasks() {
+        values::push_changed(&mut updates.rows, task, was.fence);
+        updates.send_if_full(c).await?;
     }
-
-    pub(super) fn insert(&mut self, task: &Task, pieces: &'a [Vec<u8>]) -> Result<(), StoreError> {
-        match self.slots.entry(task.id) {
-            Entry::Occupied(_) => Err(StoreError::Other("a task with this id is there already".into())),
-            Entry::Vacant(free) => {
-                let pieces = append(&mut self.pieces, task.id, 0, pieces)?;
-                free.insert(Slot { stored: None, changed: Some(Task { pieces, ..task.clone() }) });
-                self.new.push(task.id);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn admit(&mut self, task: &Task, pieces: &'a [Vec<u8>]) -> Result<Admitted, StoreError> {
-        let key = key_of(task).ok_or(StoreError::Closed)?;
-        if let Some(there) = self.keys.get(&key).and_then(|id| self.slots.get(id)).and_then(Slot::now) {
-            if there.end.is_none() || there.created_at + there.ttl > task.created_at {
-                return Ok(Admitted::Exists(Box::new(there.clone())));
-            }
-            // Its TTL is over: it frees its key.
-            self.bury.push(there.id);
-        }
-        self.insert(task, pieces)?;
-        self.keys.insert(key, task.id);
-        Ok(Admitted::Fresh)
-    }
-
-    pub(super) fn update(
-        &mut self,
-        id: TaskId,
-        change: impl FnOnce(Task) -> Result<Result<Task, Refused>, StoreError>,
-        pieces: &'a [Vec<u8>],
-    ) -> Result<Updated, StoreError> {
-        let Some(slot) = self.slots.get_mut(&id) else { return Ok(Updated::Unknown) };
-        let Some(now) = slot.now().cloned() else { return Ok(Updated::Unknown) };
-        Ok(match change(now.clone())? {
-            Ok(mut changed) => {
-                changed.pieces = append(&mut self.pieces, id, now.pieces, pieces)?;
-                slot.changed = Some(changed.clone());
-                Updated::Done(changed)
-            }
-            Err(refused) => Updated::Refused(refused, now),
-        })
-    }
-
-    /// Writes what has changed; false where nothing has.
-    pub(super) async fn write(&self, c: &mut SqliteConnection) -> Result<bool, StoreError> {
-        let Self { slots, new, bury, pieces, .. } = self;
-        let mut wrote = bury_tasks(c, bury).await?;
-        let mut inserts = Statement::new(&sql::INSERT_TASKS);
-        let mut updates = Statement::new(&sql::UPDATE_TASKS);
-        let mut questions = Statement::new(&sql::INSERT_QUESTIONS);
-        let mut answers = Statement::new(&sql::ANSWER_QUESTIONS);
-        let fresh = new.iter().filter_map(|id| slots.get(id));
-        let old = slots.values().filter(|s| s.stored.is_some());
-        // Tasks before their questions: a statement that fills up is sent at once.
-        for slot in fresh.chain(old) {
-            match (&slot.stored, &slot.changed) {
-                (None, Some(task)) => {
-                    rows::push_new(&mut inserts.rows, task);
-                    inserts.send_if_full(c).await?;
-                }
-                (Some(was), Some(task)) => {
-                    rows::push_changed(&mut updates.rows, task, was.fence);
-                    updates.send_if_full(c).await?;
-                }
-                (_, None) => {}
-            }
-        }
-        wrote |= inserts.send(c).await? | updates.send(c).await?;
-        for slot in slots.values() {
-            let Some(task) = &slot.changed else { continue };
-            let was = slot.stored.as_ref().map_or(&[][..], |t| &t.questions[..]);
-            for (position, question) in task.questions.iter().enumerate() {
-                match was.get(position) {
-                    None => rows::push_question(&mut questions.rows, task.id, position, question),
-                    Some(before) if before.answer.is_none() && question.answer.is_some() => {
-                        rows::push_answer(&mut answers.rows, task.id, position, question);
-                    }
-                    Some(_) => {}
-                }
-            }
+    wrote |= inserts.send(c).await? | updates.send(c).await?;
+    let mut questions = Statement::new(&sql::INSERT_QUESTIONS);
+    let mut answers = Statement::new(&sql::ANSWER_QUESTIONS);
+    for (id, position, question, is_new) in batch.questions() {
+        if is_new {
+            values::push_question(&mut questions.rows, id, position, question);
             questions.send_if_full(c).await?;
+        } else {
+            values::push_answer(&mut answers.rows, id, position, question);
             answers.send_if_full(c).await?;
         }
-        wrote |= questions.send(c).await? | answers.send(c).await?;
-        let mut journals = Statement::new(&sql::INSERT_PIECES);
-        for (id, n, bytes) in pieces {
-            journals.rows.bytes(*id.0.as_bytes()).int(u64::from(*n)).bytes(*bytes);
-            journals.send_if_full(c).await?;
-        }
-        wrote |= journals.send(c).await?;
-        Ok(wrote)
     }
-}
-
-/// Numbers `pieces` from `first` on; returns how many the journal has then.
-fn append<'a>(
-    all: &mut Vec<(TaskId, u32, &'a [u8])>,
-    id: TaskId,
-    first: u32,
-    pieces: &'a [Vec<u8>],
-) -> Result<u32, StoreError> {
-    let mut n = first;
-    for piece in pieces {
-        all.push((id, n, piece));
-        n = n.checked_add(1).ok_or_else(|| StoreError::Other("a journal has too many pieces".into()))?;
+    wrote |= questions.send(c).await? | answers.send(c).await?;
+    let mut journals = Statement::new(&sql::INSERT_PIECES);
+    for (id, n, bytes) in batch.pieces() {
+        journals.rows.bytes(*id.0.as_bytes()).int(u64::from(*n)).bytes(*bytes);
+        journals.send_if_full(c).await?;
     }
-    Ok(n)
+    wrote |= journals.send(c).await?;
+    Ok(wrote)
 }
 
 /// Rows on their way to one statement.

@@ -22,24 +22,25 @@ use sqlx::{
     migrate::Migrator,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous},
 };
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-};
+use tokio::task::JoinHandle;
 
-use self::writer::{Done, Job, Work, Writer};
-use super::{Admitted, Change, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated};
+use self::writer::Writer;
+use super::{
+    Admitted, Change, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated,
+    values::{self, signed},
+    work::{Queue, Work, serve},
+};
 use crate::{
     base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
     config::StoreConfig,
 };
 
-static MIGRATIONS: Migrator = sqlx::migrate!("src/store/migrations");
+static MIGRATIONS: Migrator = sqlx_macros::migrate!("src/store/sqlite/migrations");
 
 /// The store on one SQLite file.
 pub struct SqliteStore {
     readers: SqlitePool,
-    queue: mpsc::Sender<Job>,
+    queue: Queue,
     writer: Mutex<Option<JoinHandle<()>>>,
     os_boot: uuid::Uuid,
     takeover: Millis,
@@ -73,7 +74,7 @@ impl SqliteStore {
             .statement_cache_capacity(64)
             .disable_statement_logging();
         migrate(data, &options, config.busy_timeout).await?;
-        let writer = Writer::open(options.clone(), config.max_batch).await?;
+        let writer = Writer::open(options.clone()).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(config.readers.max(1))
             .acquire_timeout(config.busy_timeout.duration())
@@ -82,25 +83,15 @@ impl SqliteStore {
             .max_lifetime(None)
             .connect_with(options.pragma("query_only", "ON"))
             .await?;
-        let (queue, jobs) = mpsc::channel(usize::try_from(config.queue.max(1)).unwrap_or(usize::MAX));
-        let writer = Mutex::new(Some(tokio::spawn(writer.run(jobs))));
+        let (queue, jobs) = Queue::new(config.queue);
+        let writer = Mutex::new(Some(tokio::spawn(serve(writer, jobs, config.max_batch))));
         Ok(Arc::new(Self { readers, queue, writer, os_boot, takeover: config.takeover }))
-    }
-
-    async fn write(&self, work: Work) -> Result<Done, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.queue.send(Job { work, reply }).await.map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)?
-    }
-
-    async fn written(&self, work: Work) -> Result<(), StoreError> {
-        self.write(work).await.map(|_| ())
     }
 
     /// A lease that ended before this moment of the boot-time clock is over, with the time that its
     /// holder gets to notice.
     fn over_before(&self) -> i64 {
-        rows::signed(super::boottime_ms().saturating_sub(self.takeover.0))
+        signed(super::boottime_ms().saturating_sub(self.takeover.0))
     }
 }
 
@@ -163,17 +154,11 @@ fn tasks(rows: &[SqliteRow]) -> Result<Vec<Task>, StoreError> {
 
 impl Store for SqliteStore {
     fn insert(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::Insert(Box::new(task), pieces)).boxed()
+        self.queue.written(Work::Insert(Box::new(task), pieces)).boxed()
     }
 
     fn admit(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Admitted, StoreError>> {
-        async {
-            match self.write(Work::Admit(Box::new(task), pieces)).await? {
-                Done::Admitted(a) => Ok(a),
-                other => Err(unexpected(&other)),
-            }
-        }
-        .boxed()
+        self.queue.admit(task, pieces).boxed()
     }
 
     fn update(
@@ -182,19 +167,13 @@ impl Store for SqliteStore {
         change: Change,
         pieces: Vec<Vec<u8>>,
     ) -> BoxFuture<'_, Result<Updated, StoreError>> {
-        async move {
-            match self.write(Work::Update(id, change, pieces)).await? {
-                Done::Updated(u) => Ok(*u),
-                other => Err(unexpected(&other)),
-            }
-        }
-        .boxed()
+        self.queue.update(id, change, pieces).boxed()
     }
 
     fn journal(&self, id: TaskId) -> BoxFuture<'_, Result<Vec<Vec<u8>>, StoreError>> {
         async move {
             let query = sqlx::query(sql::JOURNAL).bind(&id.0.as_bytes()[..]);
-            rows::journal(&query.fetch_all(&self.readers).await?)
+            values::journal(query.fetch_all(&self.readers).await?.iter().map(rows::piece))
         }
         .boxed()
     }
@@ -239,7 +218,7 @@ impl Store for SqliteStore {
 
     fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
-            let query = sqlx::query(sql::ATTENTION).bind(&boot.0.as_bytes()[..]).bind(rows::signed(now.0));
+            let query = sqlx::query(sql::ATTENTION).bind(&boot.0.as_bytes()[..]).bind(signed(now.0));
             tasks(&query.fetch_all(&self.readers).await?)
         }
         .boxed()
@@ -248,7 +227,7 @@ impl Store for SqliteStore {
     fn resumable(&self, now: UnixMillis, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
             let query = sqlx::query(sql::RESUMABLE)
-                .bind(rows::signed(now.0))
+                .bind(signed(now.0))
                 .bind(&self.os_boot.as_bytes()[..])
                 .bind(self.over_before())
                 .bind(limit);
@@ -259,7 +238,7 @@ impl Store for SqliteStore {
 
     fn unattended(&self, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
-            let query = sqlx::query(sql::UNATTENDED).bind(rows::signed(now.0));
+            let query = sqlx::query(sql::UNATTENDED).bind(signed(now.0));
             tasks(&query.fetch_all(&self.readers).await?)
         }
         .boxed()
@@ -274,7 +253,7 @@ impl Store for SqliteStore {
     }
 
     fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::Heartbeat(lease)).boxed()
+        self.queue.written(Work::Heartbeat(lease)).boxed()
     }
 
     fn orphans(&self, me: BootId) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
@@ -302,7 +281,7 @@ impl Store for SqliteStore {
     }
 
     fn release(&self, boot: BootId) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::Release(boot)).boxed()
+        self.queue.written(Work::Release(boot)).boxed()
     }
 
     fn sweep(
@@ -310,25 +289,12 @@ impl Store for SqliteStore {
         now: UnixMillis,
         tombstones_before: UnixMillis,
     ) -> BoxFuture<'_, Result<u64, StoreError>> {
-        async move {
-            let mut gone = 0;
-            loop {
-                // Step by step: the writes of callers come in between.
-                match self.write(Work::Sweep { now, tombstones_before }).await? {
-                    Done::Count(n) => gone += n,
-                    other => return Err(unexpected(&other)),
-                }
-                if gone == 0 || gone % u64::from(StoreConfig::SWEEP_STEP) != 0 {
-                    return Ok(gone);
-                }
-            }
-        }
-        .boxed()
+        self.queue.sweep(now, tombstones_before, StoreConfig::SWEEP_STEP).boxed()
     }
 
     fn secret(&self, name: &'static str, fresh: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, StoreError>> {
         async move {
-            self.written(Work::Secret { name, fresh }).await?;
+            self.queue.written(Work::Secret { name, fresh }).await?;
             Ok(sqlx::query_scalar(sql::SECRET).bind(name).fetch_one(&self.readers).await?)
         }
         .boxed()
@@ -343,11 +309,11 @@ impl Store for SqliteStore {
     }
 
     fn put_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::PutPlugin(Box::new(row))).boxed()
+        self.queue.written(Work::PutPlugin(Box::new(row))).boxed()
     }
 
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.written(Work::DropPlugin(name)).boxed()
+        self.queue.written(Work::DropPlugin(name)).boxed()
     }
 
     fn digests_in_use(&self) -> BoxFuture<'_, Result<Vec<Digest>, StoreError>> {
@@ -360,7 +326,7 @@ impl Store for SqliteStore {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            let _ = self.written(Work::Close).await;
+            let _ = self.queue.written(Work::Close).await;
             let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(writer) = writer
                 && let Err(e) = writer.await
@@ -371,9 +337,4 @@ impl Store for SqliteStore {
         }
         .boxed()
     }
-}
-
-/// The writer answers each kind of work with its own kind of answer; anything else is a bug.
-fn unexpected(done: &Done) -> StoreError {
-    StoreError::Other(format!("the writer answered {done:?}"))
 }

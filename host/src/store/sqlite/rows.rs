@@ -1,17 +1,16 @@
 //! Between rows and values.
 
-use sqlx::{
-    Arguments as _, Row as _, SqliteConnection,
-    sqlite::{SqliteArguments, SqliteRow},
-};
-use uuid::Uuid;
-
 use super::sql::Bulk;
 use crate::{
     base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
     store::{
-        Answer, End, IdempotencyKey, PluginRow, Question, QuestionKind, Status, StoreError, Task, Tombstone,
+        Answer, End, IdempotencyKey, PluginRow, Question, StoreError, Task, Tombstone,
+        values::{Piece, Sink, damaged, digest, kind_of, parse, signed, small, status, text, unsigned, uuid},
     },
+};
+use sqlx::{
+    Arguments as _, Row as _, SqliteConnection,
+    sqlite::{SqliteArguments, SqliteRow},
 };
 
 /// A value on its way to a statement.
@@ -30,39 +29,39 @@ pub(super) struct Rows {
     pub(super) bytes: usize,
 }
 
-impl Rows {
-    pub(super) fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    pub(super) fn int(&mut self, n: u64) -> &mut Self {
-        self.values.push(Value::Int(signed(n)));
-        self
-    }
-
-    pub(super) fn maybe_int(&mut self, n: Option<u64>) -> &mut Self {
+impl Sink for Rows {
+    fn maybe_int(&mut self, n: Option<u64>) -> &mut Self {
         self.values.push(n.map_or(Value::Null, |n| Value::Int(signed(n))));
         self
     }
 
-    pub(super) fn text(&mut self, t: &str) -> &mut Self {
+    fn bool(&mut self, b: bool) -> &mut Self {
+        self.int(u64::from(b))
+    }
+
+    fn text(&mut self, t: &str) -> &mut Self {
         self.bytes += t.len();
         self.values.push(Value::Text(t.to_owned()));
         self
     }
 
-    pub(super) fn bytes(&mut self, b: impl Into<Vec<u8>>) -> &mut Self {
-        self.maybe_bytes(Some(b))
+    fn name(&mut self, t: &str) -> &mut Self {
+        self.text(t)
     }
 
-    /// As [`Rows::bytes`]; null for none.
-    pub(super) fn maybe_bytes(&mut self, b: Option<impl Into<Vec<u8>>>) -> &mut Self {
+    fn maybe_bytes(&mut self, b: Option<impl Into<Vec<u8>>>) -> &mut Self {
         let value = b.map_or(Value::Null, |b| Value::Bytes(b.into()));
         if let Value::Bytes(b) = &value {
             self.bytes += b.len();
         }
         self.values.push(value);
         self
+    }
+}
+
+impl Rows {
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty()
     }
 
     /// Runs `bulk` over all of them; returns how many rows there were and how many it touched.
@@ -120,154 +119,13 @@ impl Rows {
     }
 }
 
-/// SQLite's integers are signed; what does not fit is as good as endless.
-pub(super) fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-fn json_bytes<T: serde::Serialize>(v: &T) -> Vec<u8> {
-    // Our values hold JSON already: strings, maps with string keys, finite numbers.
-    serde_json::to_vec(v).unwrap_or_else(|_| b"null".to_vec())
-}
-
-/// A new task's row: the columns of `INSERT_TASKS`, in order.
-pub(super) fn push_new(rows: &mut Rows, t: &Task) {
-    rows.bytes(*t.id.0.as_bytes())
-        .text(t.principal.as_str())
-        .text(&t.tool)
-        .text(&t.plugin)
-        .bytes(t.digest.0)
-        .int(t.created_at.0)
-        .maybe_bytes(t.key.as_ref().map(|k| k.key.as_bytes()))
-        .maybe_bytes(t.key.as_ref().map(|k| k.arguments.0));
-    push_changing(rows, t);
-}
-
-/// A changed task's row: the columns of `UPDATE_TASKS`; `fence` is the one it was read with.
-pub(super) fn push_changed(rows: &mut Rows, t: &Task, fence: u64) {
-    rows.bytes(*t.id.0.as_bytes()).int(fence);
-    push_changing(rows, t);
-}
-
-fn push_changing(rows: &mut Rows, t: &Task) {
-    let expires = t.created_at + t.ttl;
-    let due = t.input_deadline.map_or(expires, |d| d.min(expires));
-    rows.text(t.status.as_str())
-        .maybe_bytes(t.status_message.as_ref().map(|m| m.as_bytes()))
-        .int(t.updated_at.0)
-        .int(t.ttl.0)
-        .int(t.poll_interval.0)
-        .int(t.active_left.0)
-        .int(t.absence.0)
-        .maybe_bytes(t.holder.as_ref().map(|h| *h.0.as_bytes()))
-        .int(t.fence)
-        .maybe_int(t.cancel_requested.map(|c| c.0))
-        .maybe_int(t.input_deadline.map(|c| c.0))
-        .int(u64::from(t.resume_on_timeout))
-        .int(u64::from(t.revealed))
-        .int(t.questions.len() as u64)
-        .int(expires.0)
-        .int(due.0)
-        .maybe_bytes(t.end.as_ref().map(json_bytes))
-        .int(u64::from(t.pieces))
-        .maybe_bytes(t.pinned.as_ref().map(|p| p.as_bytes()))
-        .maybe_int(t.wake_at.map(|w| w.0))
-        .int(u64::from(t.attempts))
-        .maybe_int(t.retry_at.map(|r| r.0))
-        .int(u64::from(t.resumed))
-        .int(t.parked_ms.0)
-        .maybe_int(t.parked_at.map(|p| p.0))
-        .maybe_int(ready_at(t).map(|r| r.0));
-}
-
-/// The column that [`super::sql::RESUMABLE`] looks for. 0 where it waits for no time: a wall clock that
-/// has gone back must not hold it up.
-fn ready_at(t: &Task) -> Option<UnixMillis> {
-    let may =
-        t.end.is_none() && t.status == Status::Working && t.is_resumable() && t.cancel_requested.is_none();
-    may.then(|| t.wake_at.max(t.retry_at).unwrap_or_default())
-}
-
-/// A new question's row: the columns of `INSERT_QUESTIONS`.
-pub(super) fn push_question(rows: &mut Rows, id: TaskId, position: usize, q: &Question) {
-    rows.bytes(*id.0.as_bytes())
-        .int(position as u64)
-        .int(u64::from(q.round))
-        .text(kind_str(q.kind))
-        .bytes(q.key.as_bytes())
-        .bytes(json_bytes(&q.request))
-        .maybe_bytes(q.answer.as_ref().map(json_bytes));
-}
-
-/// An answered question's row: the columns of `ANSWER_QUESTIONS`.
-pub(super) fn push_answer(rows: &mut Rows, id: TaskId, position: usize, q: &Question) {
-    rows.bytes(*id.0.as_bytes()).int(position as u64).maybe_bytes(q.answer.as_ref().map(json_bytes));
-}
-
-const fn kind_str(kind: QuestionKind) -> &'static str {
-    match kind {
-        QuestionKind::Form => "form",
-        QuestionKind::Url => "url",
-        QuestionKind::Sampling => "sampling",
-        QuestionKind::Roots => "roots",
-    }
-}
-
-fn damaged(what: &str) -> StoreError {
-    StoreError::Corrupt(format!("a row has no valid {what}"))
-}
-
-fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, StoreError> {
-    serde_json::from_slice(bytes).map_err(|_| damaged(what))
-}
-
-fn text(bytes: Vec<u8>, what: &str) -> Result<String, StoreError> {
-    String::from_utf8(bytes).map_err(|_| damaged(what))
-}
-
-fn status(word: &str) -> Result<Status, StoreError> {
-    [Status::Working, Status::InputRequired, Status::Completed, Status::Failed, Status::Cancelled]
-        .into_iter()
-        .find(|s| s.as_str() == word)
-        .ok_or_else(|| damaged("status"))
-}
-
-fn uuid(bytes: &[u8], what: &str) -> Result<Uuid, StoreError> {
-    Uuid::from_slice(bytes).map_err(|_| damaged(what))
-}
-
-fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
-    bytes.try_into().map(Digest).map_err(|_| damaged("digest"))
-}
-
-fn unsigned(n: i64, what: &str) -> Result<u64, StoreError> {
-    u64::try_from(n).map_err(|_| damaged(what))
-}
-
-fn small(n: u64) -> Result<u32, StoreError> {
-    u32::try_from(n).map_err(|_| damaged("count"))
-}
-
-/// The rows of `JOURNAL`: no gap, and as many as the task counts.
-pub(super) fn journal(rows: &[SqliteRow]) -> Result<Vec<Vec<u8>>, StoreError> {
-    let Some(first) = rows.first() else { return Ok(Vec::new()) };
-    let count: i64 = first.try_get(0)?;
-    let mut pieces = Vec::with_capacity(rows.len());
-    for row in rows {
-        let Some(n) = row.try_get::<Option<i64>, _>(1)? else { continue };
-        if usize::try_from(n) != Ok(pieces.len()) {
-            return Err(StoreError::Corrupt(format!("piece {} of a journal is missing", pieces.len())));
-        }
-        pieces.push(row.try_get(2)?);
-    }
-    if usize::try_from(count) == Ok(pieces.len()) {
-        Ok(pieces)
-    } else {
-        Err(StoreError::Corrupt(format!(
-            "a journal has {} pieces where its task counts {count}",
-            pieces.len()
-        )))
-    }
+/// A row of `JOURNAL`, for `values::journal`.
+pub(super) fn piece(row: &SqliteRow) -> Result<Piece, StoreError> {
+    let piece = match row.try_get::<Option<i64>, _>(1)? {
+        Some(n) => Some((n, row.try_get(2)?)),
+        None => None,
+    };
+    Ok(Piece { counted: row.try_get(0)?, piece })
 }
 
 /// The single column of a digest.
@@ -330,13 +188,7 @@ fn questions(lines: &str) -> Result<Vec<Question>, StoreError> {
         let mut next = || part.next().ok_or_else(bad);
         let position: u32 = next()?.parse().map_err(|_| bad())?;
         let round = next()?.parse().map_err(|_| bad())?;
-        let kind = match next()? {
-            "form" => QuestionKind::Form,
-            "url" => QuestionKind::Url,
-            "sampling" => QuestionKind::Sampling,
-            "roots" => QuestionKind::Roots,
-            _ => return Err(bad()),
-        };
+        let kind = kind_of(next()?)?;
         let key = text(unhex(next()?).ok_or_else(bad)?, "question")?;
         let request = parse::<serde_json::Value>(&unhex(next()?).ok_or_else(bad)?, "question")?;
         let answer = match next()? {

@@ -9,6 +9,7 @@ use super::*;
 use crate::store::{
     Status,
     cases::{Ground, asking, each_case, end, task},
+    work::{Commit as _, Done},
 };
 
 struct Folder(TempDir);
@@ -98,14 +99,10 @@ async fn a_full_disk_is_named_and_loses_nothing() {
         .filename(dir.path().join("layby.db"))
         .foreign_keys(true)
         .pragma("max_page_count", "60");
-    let writer = Writer::open(options, 64).await.unwrap();
-    let (queue, jobs) = mpsc::channel(64);
-    let running = tokio::spawn(writer.run(jobs));
-    let ask = async |work| {
-        let (reply, answer) = oneshot::channel();
-        queue.send(Job { work, reply }).await.ok().unwrap();
-        answer.await.unwrap()
-    };
+    let writer = Writer::open(options).await.unwrap();
+    let (queue, jobs) = Queue::new(64);
+    let running = tokio::spawn(serve(writer, jobs, 64));
+    let ask = async |work| queue.write(work).await;
     let kept = task(0);
     ask(Work::Insert(Box::new(kept.clone()), Vec::new())).await.unwrap();
     let big = || Task { status_message: Some("x".repeat(400_000)), ..task(1) };
@@ -134,7 +131,7 @@ async fn an_unknown_commit_is_looked_up() {
     let dir = TempDir::new().unwrap();
     open(&dir).await.close().await;
     let options = SqliteConnectOptions::new().filename(dir.path().join("layby.db"));
-    let mut writer = Writer::open(options, 1).await.unwrap();
+    let mut writer = Writer::open(options).await.unwrap();
     writer.commit(&[&Work::Insert(Box::new(task(1)), Vec::new())]).await.unwrap();
     assert!(writer.was_committed().await.unwrap());
     writer.skip_sequence();
