@@ -409,6 +409,13 @@ impl Host {
         self.beside().await
     }
 
+    /// The same without the variable `name` of the first start.
+    pub async fn restart_without(mut self, name: &str) -> Self {
+        let setup = Arc::get_mut(&mut self.setup).expect("nobody else starts it");
+        setup.env.retain(|(n, _)| n != name);
+        self.restart().await
+    }
+
     /// Sends a signal by name, such as `TERM`.
     ///
     /// # Panics

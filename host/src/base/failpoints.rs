@@ -45,6 +45,11 @@ pub const ALL: &[&str] = &[
     "task.pin.after",
     "task.commit.before",
     "task.commit.after",
+    // A request by HTTP: before it is recorded, before it is sent, before its end is recorded, before the guest has it.
+    "effect.before-start",
+    "effect.after-start-commit",
+    "effect.after-send",
+    "effect.after-answer",
 ];
 
 /// Passes the point of this name.

@@ -29,7 +29,7 @@ pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 pub use answers::describe as describe_answer;
 pub use clock::Began;
 pub use files::Granted;
-pub use http::Flights;
+pub use http::{Flights, describe as describe_exchange};
 pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, read_resource_result};
@@ -37,6 +37,7 @@ pub use run::{call, list};
 pub use state::{State, journal_key};
 
 use crate::{
+    base::UnixMillis,
     config::Limits,
     journal::{Journal, Mismatch},
     store::{Answer, QuestionKind},
@@ -116,11 +117,20 @@ pub trait Caller: Send + Sync + 'static {
     fn sleeps(&self, left: Duration);
     /// It has woken.
     fn woke(&self);
+    /// Returns once all that the run has recorded is committed, where the run is a task: before an effect.
+    ///
+    /// # Errors
+    /// The run is being stopped: no effect may begin any more.
+    fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>>;
     /// `changed`.
     fn changed(&self, what: wit_call::Change);
     /// A line of the log.
     fn log(&self, audience: Audience, level: wit_call::LogLevel, message: &str);
 }
+
+/// The run is being stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopping;
 
 /// Who may see a line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,6 +270,15 @@ pub enum Abort {
     Host(String),
     /// It does not what its journal has: it cannot be resumed by this component.
     Mismatch(Mismatch),
+    /// It was interrupted while a request was under way that must not be sent twice: what became of it is not known.
+    Unknown {
+        /// The request's method.
+        method: String,
+        /// Its URL, without the query.
+        url: String,
+        /// When it was about to be sent.
+        at: UnixMillis,
+    },
 }
 
 /// What one instance used.

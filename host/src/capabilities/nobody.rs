@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use super::{Asked, Audience, Caller, wit_call};
+use super::{Asked, Audience, Caller, Stopping, wit_call};
 use crate::store::{Answer, QuestionKind};
 
 /// Answers nothing; what the plugin logs goes to the function.
@@ -30,6 +30,10 @@ impl<F: Fn(&str) + Send + Sync + 'static> Caller for Nobody<F> {
     fn sleeps(&self, _: std::time::Duration) {}
 
     fn woke(&self) {}
+
+    fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     fn changed(&self, _: wit_call::Change) {}
 

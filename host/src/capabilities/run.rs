@@ -30,7 +30,14 @@ pub async fn call(prepared: &Prepared, setup: Setup, request: &Request) -> (Resu
         Ok(store) => store,
         Err(abort) => return (Err(abort), Used::default()),
     };
-    let outcome = match answer(prepared, &mut store, request).await {
+    let flights = store.data().flights.clone();
+    let answered = tokio::select! {
+        biased;
+        // Whatever the guest would make of it.
+        abort = flights.run_ends() => Err(Ended(abort).into()),
+        answered = answer(prepared, &mut store, request) => answered,
+    };
+    let outcome = match answered {
         Ok(answer) => match store.data().journal.finish() {
             Ok(()) => weighed(answer, &store),
             Err(mismatch) => Err(Abort::Mismatch(mismatch)),

@@ -78,6 +78,10 @@ impl Caller for Told {
     }
     fn sleeps(&self, _: Duration) {}
     fn woke(&self) {}
+    fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn changed(&self, _: wit_call::Change) {}
     fn log(&self, _: Audience, _: wit_call::LogLevel, message: &str) {
         self.logged.lock().unwrap().push(message.to_owned());

@@ -56,6 +56,9 @@ impl TaskRules {
     /// How long new entries of a task's journal may wait for their commit, where nothing else commits them. What a crash
     /// then loses are readings of clocks and the like, which happen again.
     pub const FLUSH: Millis = Millis(1000);
+    /// How long a run that is handed back waits for its requests: most servers answer within this, and a shutdown
+    /// has little more.
+    pub const EFFECTS: Millis = Millis::from_secs(3);
     /// How often a resumed run is looked at, whether it has come to the end of its journal.
     pub const RESUMING: Millis = Millis(50);
     /// Largest file of an exported journal: the largest journal that a policy allows is 16 MiB by default, and base64 adds a

@@ -53,6 +53,18 @@ pub enum Entry {
     /// The call that began last has this answer, given at this run time in nanoseconds: for people, a guest never sees
     /// it.
     End(Vec<u8>, u64),
+    /// The exchange of this number was about to be sent: a keyed hash of the request, and the milliseconds since 1970,
+    /// for people. It stands wherever the guest was by then.
+    Sent(u32, u64, u64),
+    /// The exchange of this number has this answer. It stands wherever the guest was by then.
+    Answered(u32, Vec<u8>),
+}
+
+impl Entry {
+    /// True where it belongs to an exchange, and not to a place in the order of calls.
+    pub(super) const fn is_keyed(&self) -> bool {
+        matches!(self, Self::Sent(..) | Self::Answered(..))
+    }
 }
 
 /// The bits that a mark keeps of its hash.
@@ -62,6 +74,8 @@ const CLOCK: u8 = 0x10;
 const AGAIN: u8 = 0x20;
 const START: u8 = 0x30;
 const END: u8 = 0x40;
+const SENT: u8 = 0x50;
+const ANSWERED: u8 = 0x60;
 
 /// The readings that the next ones are encoded against.
 #[derive(Clone, Copy, Debug, Default)]
@@ -153,6 +167,17 @@ pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
             put_clock(out, &mut clocks.monotonic, *at);
             put_bytes(out, answer);
         }
+        Entry::Sent(k, hash, at) => {
+            out.push(SENT);
+            put_varint(out, u64::from(*k));
+            out.extend(hash.to_le_bytes());
+            put_varint(out, *at);
+        }
+        Entry::Answered(k, answer) => {
+            out.push(ANSWERED);
+            put_varint(out, u64::from(*k));
+            put_bytes(out, answer);
+        }
     }
 }
 
@@ -181,6 +206,16 @@ pub(super) fn decode(bytes: &mut &[u8], clocks: &mut Clocks) -> Option<Entry> {
         END if tag == END => {
             let at = clock(bytes, &mut clocks.monotonic)?;
             Some(Entry::End(self::bytes(bytes)?.to_vec(), at))
+        }
+        SENT if tag == SENT => {
+            let k = u32::try_from(varint(bytes)?).ok()?;
+            let (hash, rest) = bytes.split_first_chunk::<8>()?;
+            *bytes = rest;
+            Some(Entry::Sent(k, u64::from_le_bytes(*hash), varint(bytes)?))
+        }
+        ANSWERED if tag == ANSWERED => {
+            let k = u32::try_from(varint(bytes)?).ok()?;
+            Some(Entry::Answered(k, self::bytes(bytes)?.to_vec()))
         }
         _ => None,
     }

@@ -1,11 +1,12 @@
 //! The journal while its run lives: the cursor over what was kept, and what is new.
 
-use std::hash::Hasher;
+use std::{collections::BTreeMap, hash::Hasher, sync::Arc};
 
 use siphasher::sip::SipHasher13;
+use tokio::sync::Notify;
 
 use super::{
-    Call, Entry, Header, Kept, Mismatch, Started, Watcher,
+    Call, Entry, Header, Kept, Mismatch, Recalled, Started, Watcher,
     codec::{self, Clocks, MARK_BITS},
     mismatch::{Done, Had},
     pieces::Sealer,
@@ -33,6 +34,10 @@ pub(super) struct Inner {
     /// The number of the first of them.
     first: u64,
     sealer: Sealer,
+    /// What was kept of exchanges, by number, each with the number of its entry.
+    exchanges: BTreeMap<u32, (u64, Recalled)>,
+    /// All is replayed, or was from the first.
+    lives: Arc<Notify>,
     /// Told of each call; and then nothing new happens.
     watcher: Option<Box<dyn Watcher>>,
 }
@@ -50,6 +55,11 @@ impl Replay {
         let entry = codec::decode(&mut rest, &mut self.clocks);
         self.at = self.bytes.len() - rest.len();
         entry
+    }
+
+    fn is_keyed_next(&self) -> bool {
+        let (mut rest, mut clocks) = (&self.bytes[self.at..], self.clocks);
+        codec::decode(&mut rest, &mut clocks).is_some_and(|entry| entry.is_keyed())
     }
 }
 
@@ -69,6 +79,8 @@ impl Inner {
             news: Vec::new(),
             first: 0,
             sealer: Sealer::default(),
+            exchanges: BTreeMap::new(),
+            lives: Arc::default(),
             watcher: None,
         }
     }
@@ -83,20 +95,74 @@ impl Inner {
 
     pub(super) fn replay(&mut self, kept: Kept, compare_fuel: bool) {
         self.size = kept.entries.len();
+        for (step, entry) in (0..).zip(super::Entries::of(&kept.entries)) {
+            match entry {
+                Entry::Sent(k, hash, at) => {
+                    self.exchanges.insert(k, (step, Recalled { hash, at, answer: None }));
+                }
+                // Began, and stopped before anything was sent: as if it had never been.
+                Entry::Answered(k, answer) if answer.is_empty() => drop(self.exchanges.remove(&k)),
+                Entry::Answered(k, answer) => {
+                    if let Some((_, recalled)) = self.exchanges.get_mut(&k) {
+                        recalled.answer = Some(answer);
+                    }
+                }
+                _ => {}
+            }
+        }
         self.sealer = kept.sealer;
         self.replay = Some(Replay { bytes: kept.entries, at: 0, clocks: Clocks::default(), compare_fuel });
         self.settle();
     }
 
-    /// Goes live where everything is replayed.
+    /// Goes live where everything is replayed that has a place in the order of calls.
     fn settle(&mut self) {
+        while self.replay.as_ref().is_some_and(Replay::is_keyed_next) {
+            self.next();
+        }
         if let Some(replay) = &self.replay
             && replay.at == replay.bytes.len()
         {
             self.clocks = replay.clocks;
             self.first = self.entries;
             self.replay = None;
+            self.lives.notify_waiters();
         }
+    }
+
+    pub(super) fn lives(&self) -> Arc<Notify> {
+        self.lives.clone()
+    }
+
+    /// True where something new may happen.
+    pub(super) fn may_act(&self) -> bool {
+        self.is_live() && self.watcher.is_none()
+    }
+
+    pub(super) fn recall(&self, k: u32, hash: u64) -> Result<Option<Recalled>, Mismatch> {
+        let Some((step, had)) = self.exchanges.get(&k) else { return Ok(None) };
+        if had.hash == hash {
+            return Ok(Some(had.clone()));
+        }
+        Err(Mismatch::new(*step, &Had::Sent(k, had.hash), &Done::Sent(k, hash)))
+    }
+
+    pub(super) fn sent(&mut self, k: u32, hash: u64, at: u64) {
+        self.put(&Entry::Sent(k, hash, at));
+    }
+
+    pub(super) fn answered(&mut self, k: u32, answer: &[u8]) {
+        self.put(&Entry::Answered(k, answer.to_vec()));
+    }
+
+    /// A hash under the run's key alone.
+    pub(super) fn keyed(&self, parts: &[&[u8]]) -> u64 {
+        let mut h = SipHasher13::new_with_keys(self.key.0, self.key.1);
+        for part in parts {
+            h.write(&(part.len() as u64).to_le_bytes());
+            h.write(part);
+        }
+        h.finish()
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -231,14 +297,19 @@ impl Inner {
         self.calls
     }
 
-    /// The next entry to replay; none once live.
+    /// The next entry to replay that has a place in the order of calls; none once live.
     fn had(&mut self) -> Option<Entry> {
+        let entry = self.next()?;
+        self.settle();
+        Some(entry)
+    }
+
+    fn next(&mut self) -> Option<Entry> {
         let entry = self.replay.as_mut()?.next()?;
         if let Some(watcher) = &mut self.watcher {
             watcher.entry(self.entries, &entry);
         }
         self.entries += 1;
-        self.settle();
         Some(entry)
     }
 

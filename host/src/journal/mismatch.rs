@@ -31,6 +31,8 @@ pub(super) enum Had {
     Again(Call, u32),
     Start(Call, u64, u64),
     End(usize),
+    Sent(u32, u64),
+    Answered(u32),
     /// It ends here.
     Nothing,
 }
@@ -42,6 +44,8 @@ impl Had {
             Entry::Again(call, hash) => Self::Again(*call, *hash),
             Entry::Start(call, mark, fuel) => Self::Start(*call, *mark, *fuel),
             Entry::End(answer, _) => Self::End(answer.len()),
+            Entry::Sent(k, hash, _) => Self::Sent(*k, *hash),
+            Entry::Answered(k, _) => Self::Answered(*k),
         }
     }
 }
@@ -53,6 +57,8 @@ impl fmt::Display for Had {
             Self::Again(call, hash) => write!(f, "`{call}` (answer {hash:08x})"),
             Self::Start(call, mark, fuel) => begun(f, *call, *mark, *fuel),
             Self::End(len) => write!(f, "an answer of {len} bytes"),
+            Self::Sent(k, hash) => exchange(f, *k, *hash),
+            Self::Answered(k) => write!(f, "the answer of request {k}"),
             Self::Nothing => f.write_str("nothing more"),
         }
     }
@@ -65,6 +71,7 @@ pub(super) enum Done {
     Start(Call, u64, u64),
     /// The call that began was to be answered next.
     End,
+    Sent(u32, u64),
     Returned,
 }
 
@@ -75,6 +82,7 @@ impl fmt::Display for Done {
             Self::Again(call, hash) => write!(f, "`{call}` (answer {hash:08x})"),
             Self::Start(call, mark, fuel) => begun(f, *call, *mark, *fuel),
             Self::End => f.write_str("a call that waits for its answer"),
+            Self::Sent(k, hash) => exchange(f, *k, *hash),
             Self::Returned => f.write_str("return"),
         }
     }
@@ -83,4 +91,8 @@ impl fmt::Display for Done {
 fn begun(f: &mut fmt::Formatter<'_>, call: Call, mark: u64, fuel: u64) -> fmt::Result {
     write!(f, "`{call}` #{mark:012x}")?;
     if fuel > 0 { write!(f, " with {fuel} fuel left") } else { Ok(()) }
+}
+
+fn exchange(f: &mut fmt::Formatter<'_>, k: u32, hash: u64) -> fmt::Result {
+    write!(f, "request {k} by HTTP #{hash:016x}")
 }

@@ -103,6 +103,44 @@ impl Journal {
         self.lock().end(answer, at);
     }
 
+    /// What was kept of the exchange numbered `k`, whose request is now this `hash`.
+    ///
+    /// # Errors
+    /// It was another request.
+    pub fn recall(&self, k: u32, hash: u64) -> Result<Option<Recalled>, Mismatch> {
+        self.lock().recall(k, hash)
+    }
+
+    /// The exchange numbered `k` is about to be sent, at `at` (milliseconds since 1970).
+    pub fn sent(&self, k: u32, hash: u64, at: u64) {
+        self.lock().sent(k, hash, at);
+    }
+
+    /// The exchange numbered `k` has this answer; an empty one says that nothing of it was sent.
+    pub fn answered(&self, k: u32, answer: &[u8]) {
+        self.lock().answered(k, answer);
+    }
+
+    /// A hash of `parts` under the run's key: equal for equal parts of the same run, in every process.
+    pub fn keyed(&self, parts: &[&[u8]]) -> u64 {
+        self.lock().keyed(parts)
+    }
+
+    /// Returns once something new may happen; never where somebody only watches. Cancel-safe.
+    pub async fn live(&self) {
+        let lives = self.lock().lives();
+        loop {
+            let notified = lives.notified();
+            tokio::pin!(notified);
+            // Before the look, so that nothing is missed in between.
+            notified.as_mut().enable();
+            if self.lock().may_act() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
     /// The guest has returned: nothing may be left to replay.
     ///
     /// # Errors
@@ -155,6 +193,17 @@ pub trait Watcher: Send {
     fn entry(&mut self, step: u64, entry: &Entry);
     /// The guest made a call that leaves no entry.
     fn note(&mut self, call: &'static str, request: &[u8]);
+}
+
+/// What was kept of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// Of its request.
+    pub hash: u64,
+    /// When it was about to be sent, in milliseconds since 1970.
+    pub at: u64,
+    /// Its answer; none where the run was last seen before there was one.
+    pub answer: Option<Vec<u8>>,
 }
 
 /// How a call begins.

@@ -295,3 +295,49 @@ fn a_clock_loop_is_cheap() {
     let piece = journal.take().unwrap();
     assert!(piece.len() <= 3_020, "{}", piece.len());
 }
+
+/// Entries of exchanges stand anywhere: the calls around them replay as without them, and the journal is live where
+/// only they are left.
+#[test]
+fn exchanges_are_found_by_number_and_not_by_place() {
+    let journal = empty();
+    let mut pieces = vec![journal.head(header).unwrap()];
+    journal.sent(0, 7, 1000);
+    journal.clock(Call::Wall, || 5).unwrap();
+    journal.start(Call::Poll, b"a", 9).unwrap();
+    journal.sent(1, 8, 1001);
+    journal.answered(0, b"zero");
+    journal.end(b"ready", 3);
+    journal.sent(2, 9, 1002);
+    journal.answered(2, b"");
+    pieces.extend(journal.take());
+    journal.sent(3, 1, 1003);
+    pieces.extend(journal.take());
+    let again = replay(&pieces);
+    assert!(!again.is_live());
+    let recalled =
+        |answer: Option<&[u8]>, hash, at| Recalled { hash, at, answer: answer.map(<[u8]>::to_vec) };
+    assert_eq!(again.recall(0, 7), Ok(Some(recalled(Some(b"zero"), 7, 1000))));
+    assert_eq!(again.recall(1, 8), Ok(Some(recalled(None, 8, 1001))));
+    assert_eq!(again.recall(2, 9), Ok(None), "nothing of it was sent");
+    assert_eq!(again.recall(4, 9), Ok(None));
+    let other = again.recall(1, 9).unwrap_err();
+    assert_eq!(other.step, 3);
+    assert!(other.expected.contains("request 1") && other.actual.contains("request 1"), "{other}");
+    assert_eq!(again.clock(Call::Wall, || 6), Ok(5));
+    assert_eq!(again.start(Call::Poll, b"a", 9), Ok(Started::Replayed(b"ready".to_vec())));
+    assert!(again.is_live(), "only exchanges are left");
+    assert_eq!(again.entries(), journal.entries());
+    again.answered(3, b"three");
+    pieces.extend(again.take());
+    let last = replay(&pieces);
+    assert_eq!(last.recall(3, 1).unwrap().unwrap().answer.unwrap(), b"three");
+}
+
+#[test]
+fn hashes_are_the_runs_own() {
+    let journal = empty();
+    assert_eq!(journal.keyed(&[b"a", b"b"]), empty().keyed(&[b"a", b"b"]));
+    assert_ne!(journal.keyed(&[b"a", b"b"]), journal.keyed(&[b"ab", b""]));
+    assert_ne!(journal.keyed(&[b"a"]), Journal::record([1; 16], 9).keyed(&[b"a"]));
+}

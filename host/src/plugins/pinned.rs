@@ -61,8 +61,8 @@ impl Made {
 }
 
 impl Plugins {
-    /// The tool that a run began with. Questions are put only where the plugin's present policy allows them as well: a
-    /// plugin that is gone may ask nothing any more.
+    /// The tool that a run began with. Questions are put, and requests sent, only where the plugin's present policy has
+    /// the same grant: a plugin that is gone may ask and send nothing any more.
     ///
     /// # Errors
     /// Why there is none now: its kept bytes cannot be read, or it does not list the tool.
@@ -82,6 +82,7 @@ impl Plugins {
             return Ok(tool.clone());
         }
         want.grants.ask.retain(|ask| live.is_some_and(|live| live.granted.grants.ask.contains(ask)));
+        want.grants.http.retain(|http| live.is_some_and(|live| live.granted.grants.http.contains(http)));
         let key = Made::key(&want);
         if let Some(tool) = self.made.get(&key) {
             return Ok(tool);

@@ -161,6 +161,16 @@ impl Outcome {
                     fault.with("expected", mismatch.expected.into()).with("actual", mismatch.actual.into()),
                 )
             }
+            Abort::Unknown { method, url, at } => {
+                let at = at.rfc3339();
+                tracing::error!(plugin, %work, method, url, at, "interrupted in a request; its outcome is unknown");
+                let text = format!(
+                    "The {work} was interrupted while it sent {method} {url}, at {at}. Whether that happened is not \
+                     known, and it was not sent again. Look there before you call again."
+                );
+                let fault = Fault::internal("outcome_unknown", text).with("method", method.into());
+                Self::Error(fault.with("url", url.into()).with("at", at.into()))
+            }
             Abort::Host(text) => {
                 tracing::error!(plugin, %work, "the host failed: {text}");
                 Self::Error(Fault::internal(

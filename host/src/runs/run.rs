@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, past::Past, target::Work};
 use crate::{
     base::{Digest, Principal, TaskId},
-    capabilities::{Asked, Audience, Caller, Flights, wit_call},
+    capabilities::{Asked, Audience, Caller, Flights, Stopping, wit_call},
     plugins::Plugins,
     store::{Answer, QuestionKind},
 };
@@ -72,6 +72,10 @@ pub(super) struct Run {
     sleep: Mutex<Option<(Instant, Instant)>>,
     /// That has changed.
     pub(super) slept: Notify,
+    /// Whether effects wait for a commit, and those that do.
+    durable: AtomicBool,
+    commits: Mutex<Vec<oneshot::Sender<()>>>,
+    pub(super) to_commit: Notify,
     /// Its exchanges by HTTP.
     pub(super) flights: Flights,
     pub(super) past: Past,
@@ -107,6 +111,9 @@ impl Run {
             questioned: Notify::new(),
             sleep: Mutex::new(None),
             slept: Notify::new(),
+            durable: AtomicBool::new(false),
+            commits: Mutex::default(),
+            to_commit: Notify::new(),
             flights: Flights::default(),
             past,
         })
@@ -181,6 +188,17 @@ impl Run {
     /// Since when and until when the guest sleeps, if it does.
     pub(super) fn sleep(&self) -> Option<(Instant, Instant)> {
         *lock(&self.sleep)
+    }
+
+    /// From now on no effect begins before its start is committed. Said before the journal is looked at for the first
+    /// commit: what was recorded without waiting is then in it.
+    pub(super) fn becomes_durable(&self) {
+        self.durable.store(true, Ordering::SeqCst);
+    }
+
+    /// The effects that wait for a commit, taken.
+    pub(super) fn take_commits(&self) -> Vec<oneshot::Sender<()>> {
+        std::mem::take(&mut *lock(&self.commits))
     }
 
     /// The request has its answer: no notice may follow it.
@@ -287,6 +305,19 @@ impl Caller for Run {
     fn woke(&self) {
         *lock(&self.sleep) = None;
         self.slept.notify_one();
+    }
+
+    fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>> {
+        Box::pin(async move {
+            if !self.durable.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let (reply, committed) = oneshot::channel();
+            lock(&self.commits).push(reply);
+            self.to_commit.notify_one();
+            // A driver that has ended dropped the sender.
+            committed.await.map_err(|_| Stopping)
+        })
     }
 
     fn changed(&self, what: wit_call::Change) {

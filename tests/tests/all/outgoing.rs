@@ -5,6 +5,10 @@ use std::time::{Duration, Instant};
 use layby_tests::{Host, Recorder, Setup, eventually, result_code, text};
 use serde_json::{Value, json};
 
+/// The failpoints that these tests visit: what becomes of a request depends on its method, not only on the moment.
+pub(crate) const FAILPOINTS: [&str; 4] =
+    ["effect.before-start", "effect.after-start-commit", "effect.after-send", "effect.after-answer"];
+
 /// A host whose probe has these grants (`allow` each) and more policy.
 async fn host(allow: &[String], more: &str) -> Host {
     let grants: Vec<String> = allow.iter().map(|allow| format!("{{ allow = \"{allow}\" }}")).collect();
@@ -198,4 +202,135 @@ async fn a_grant_that_cannot_be_meant_is_refused_at_load() {
         let refusal = host.refusal("probe", "plugin_bad_grant").await;
         assert!(refusal.to_string().contains("grants.http"), "{refusal}");
     }
+}
+
+/// A task that does `requests` after a short nap each, at a host that `failpoint` kills.
+async fn killed_at(server: &Recorder, grant: &str, failpoint: &str, requests: Value) -> (Host, String) {
+    assert!(FAILPOINTS.iter().any(|known| failpoint.starts_with(known)));
+    let policy = format!(
+        "[call]\ndeadline = \"50ms\"\nlinger = \"60s\"\n[grants]\nhttp = [{{ allow = \"{}\"{grant} }}]",
+        all(server)
+    );
+    let setup = Setup::probe(&policy).config("[store]\nlease = \"1s\"\ntakeover = \"1s\"");
+    let mut host = setup.env("LAYBY_FAILPOINTS", failpoint).start().await;
+    let id = host.client().task("fetch", json!({ "requests": requests, "nap_ms": 300 })).await;
+    host.ended().await;
+    (host.restart_without("LAYBY_FAILPOINTS").await, id)
+}
+
+fn post(server: &Recorder) -> Value {
+    json!([{ "method": "POST", "url": format!("{}/pay?token=hunter2", server.origin()), "body": "1 EUR" }])
+}
+
+#[tokio::test]
+async fn a_post_whose_outcome_is_unknown_is_not_sent_again() {
+    for (failpoint, sent) in [("effect.after-start-commit", 0), ("effect.after-send", 1)] {
+        let server = Recorder::start().await;
+        let (host, id) = killed_at(&server, "", &format!("{failpoint}=kill"), post(&server)).await;
+        let task = host.client().status(&id, "failed").await;
+        let data = &task["error"]["data"];
+        assert_eq!(data["code"], "outcome_unknown", "{task}");
+        assert_eq!(data["method"], "POST");
+        assert_eq!(data["url"], format!("{}/pay", server.origin()));
+        assert!(data["at"].as_str().is_some_and(|at| at.starts_with("20")), "{task}");
+        assert!(!task.to_string().contains("hunter2"));
+        assert_eq!(server.lines().len(), sent, "{failpoint}");
+    }
+}
+
+#[tokio::test]
+async fn a_post_that_was_not_committed_is_sent_once() {
+    let server = Recorder::start().await;
+    let (host, id) = killed_at(&server, "", "effect.before-start=kill", post(&server)).await;
+    let task = host.client().status(&id, "completed").await;
+    assert_eq!(answers(&task["result"])[0]["status"], 200, "{task}");
+    assert_eq!(server.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn a_get_without_its_answer_is_sent_again() {
+    for failpoint in ["effect.after-start-commit", "effect.after-send", "effect.after-answer"] {
+        let server = Recorder::start().await;
+        let get = json!([{ "url": format!("{}/x", server.origin()) }]);
+        let (host, id) = killed_at(&server, "", &format!("{failpoint}=kill"), get).await;
+        let task = host.client().status(&id, "completed").await;
+        assert_eq!(answers(&task["result"])[0]["status"], 200, "{failpoint}: {task}");
+        let sent = if failpoint == "effect.after-start-commit" { 1 } else { 2 };
+        assert_eq!(server.lines().len(), sent, "{failpoint}");
+    }
+}
+
+#[tokio::test]
+async fn an_idempotent_grant_names_what_it_sends_again() {
+    let server = Recorder::start().await;
+    let (host, id) = killed_at(&server, ", idempotent = true", "effect.after-send=kill", post(&server)).await;
+    let task = host.client().status(&id, "completed").await;
+    assert_eq!(answers(&task["result"])[0]["status"], 200, "{task}");
+    let seen = server.seen();
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0].headers["idempotency-key"], seen[1].headers["idempotency-key"]);
+    assert_eq!(seen[0].headers["idempotency-key"].len(), 32);
+    assert_eq!(seen[0].body, seen[1].body);
+}
+
+#[tokio::test]
+async fn what_was_answered_is_never_sent_again() {
+    let server = Recorder::start().await;
+    let origin = server.origin();
+    let policy = format!(
+        "[call]\ndeadline = \"50ms\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]\nhttp = [{{ allow = \"{}\" }}]",
+        all(&server)
+    );
+    let mut host = Setup::probe(&policy).config("[store]\nlease = \"1s\"\ntakeover = \"1s\"").start().await;
+    let requests = json!([
+        { "method": "POST", "url": format!("{origin}/one"), "body": "1", "fill": 100_000 },
+        { "url": format!("{origin}/size/100000") },
+        { "url": format!("{origin}/denied"), "headers": { "x": "y".repeat(70_000) } },
+        { "url": "https://example.com/" },
+        { "method": "POST", "url": format!("{origin}/last") },
+    ]);
+    let client = host.client();
+    let id = client.task("fetch", json!({ "requests": requests, "ask": true, "nap_ms": 20 })).await;
+    let task = client.status(&id, "input_required").await;
+    let key =
+        task["inputRequests"].as_object().and_then(|all| all.keys().next().cloned()).expect("a question");
+    assert_eq!(server.lines(), ["POST /one", "GET /size/100000"]);
+    host.kill();
+    let host = host.restart().await;
+    let client = host.client();
+    client.accept(&id, &key, json!({ "value": "on" })).await.result();
+    let task = client.status(&id, "completed").await;
+    let got = answers(&task["result"]);
+    assert_eq!(got[0]["body"], "ok 1", "{got:?}");
+    assert_eq!(got[1]["length"], 100_000, "{got:?}");
+    assert!(error(&got[2]).contains("HttpRequestHeaderSectionSize"), "{got:?}");
+    assert!(error(&got[3]).contains("HttpRequestDenied"), "{got:?}");
+    assert_eq!(got[4]["body"], "ok 3", "{got:?}");
+    assert_eq!(server.lines(), ["POST /one", "GET /size/100000", "POST /last"]);
+    assert_eq!(task["result"]["_meta"]["layby/receipt"]["bytesOut"], 100_001);
+}
+
+#[tokio::test]
+async fn a_run_with_a_request_under_way_keeps_its_instance() {
+    let server = Recorder::start().await;
+    let policy = format!(
+        "[call]\ndeadline = \"50ms\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]\nhttp = [{{ allow = \"{}\" }}]",
+        all(&server)
+    );
+    let host = Setup::probe(&policy).start().await;
+    let client = host.client();
+    let slow = json!({ "method": "POST", "url": format!("{}/slow/1500", server.origin()) });
+    let arguments = json!({ "requests": [slow, slow], "together": true, "ask": true });
+    let id = client.task("fetch", arguments).await;
+    let task = client.status(&id, "input_required").await;
+    let parked = async || host.tasks().await.iter().any(|t| t["taskId"] == id && t["parked"] == true);
+    server.reached(1).await;
+    assert!(!parked().await, "{task}");
+    eventually("it parks once the answer is there", || async { parked().await.then_some(()) }).await;
+    let key =
+        task["inputRequests"].as_object().and_then(|all| all.keys().next().cloned()).expect("a question");
+    client.accept(&id, &key, json!({ "value": "on" })).await.result();
+    let task = client.status(&id, "completed").await;
+    assert!(answers(&task["result"]).iter().all(|answer| answer["status"] == 200), "{task}");
+    assert_eq!(server.lines().len(), 2);
 }

@@ -1,11 +1,13 @@
-//! The exchanges of a run that are under way.
+//! The exchanges of a run that are under way, and what they have to say to whoever drives it.
 
 use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+    Arc, OnceLock,
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use tokio::sync::Notify;
+
+use crate::capabilities::Abort;
 
 /// Counts them. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,10 @@ pub struct Flights(Arc<Count>);
 struct Count {
     under_way: AtomicU32,
     ended: Notify,
+    /// Bytes of bodies that were sent.
+    out: AtomicU64,
+    abort: OnceLock<Abort>,
+    aborted: Notify,
 }
 
 /// One exchange, until it is dropped.
@@ -24,6 +30,32 @@ impl Flights {
     pub(super) fn enter(&self) -> Flight {
         self.0.under_way.fetch_add(1, Ordering::AcqRel);
         Flight(self.clone())
+    }
+
+    /// Counts bytes that were sent.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.0.out.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of requests' bodies that were sent.
+    pub fn bytes_out(&self) -> u64 {
+        self.0.out.load(Ordering::Relaxed)
+    }
+
+    /// The run ends with `abort`, whatever its guest makes of it. Only the first counts.
+    pub(super) fn end_run(&self, abort: Abort) {
+        let _ = self.0.abort.set(abort);
+        self.0.aborted.notify_one();
+    }
+
+    /// Why the run is to end, once an exchange says so. Cancel-safe.
+    pub(in crate::capabilities) async fn run_ends(&self) -> Abort {
+        loop {
+            if let Some(abort) = self.0.abort.get() {
+                return abort.clone();
+            }
+            self.0.aborted.notified().await;
+        }
     }
 
     /// True while there is one.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Recorded, Verdict, line};
 use crate::{
     base::{Digest, UnixMillis, neutral_line},
-    capabilities::{Asked, Audience, Caller, describe_answer, wit_call},
+    capabilities::{Asked, Audience, Caller, Stopping, describe_answer, describe_exchange, wit_call},
     commands::out::Out,
     journal::{Call, Entry, Watcher},
     store::{Answer, QuestionKind},
@@ -161,6 +161,16 @@ impl Watcher for Shown {
                 let text = describe_answer(call, answer);
                 inner.step(step, "→", &text, json!({ "answers": call.to_string(), "answer": text }));
             }
+            Entry::Sent(k, hash, _) => {
+                inner.end_clocks();
+                inner.step(step, "http", &format!("{k} sent ({hash:016x})"), json!({ "exchange": k }));
+            }
+            Entry::Answered(k, answer) => {
+                inner.end_clocks();
+                let text = describe_exchange(answer);
+                let detail = format!("{k} answered: {text}");
+                inner.step(step, "http", &detail, json!({ "exchange": k, "answer": text }));
+            }
         }
     }
 
@@ -194,6 +204,10 @@ impl Caller for Viewer {
     fn sleeps(&self, _: Duration) {}
 
     fn woke(&self) {}
+
+    fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>> {
+        Box::pin(std::future::ready(Err(Stopping)))
+    }
 
     fn changed(&self, _: wit_call::Change) {
         self.lock().said("changed", "");

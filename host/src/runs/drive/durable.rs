@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{Driver, open::Answers};
 use crate::{
@@ -25,6 +25,8 @@ pub(super) struct Durable {
     kept: bool,
     /// Pieces that were taken from the journal, and are not committed.
     unsaved: Vec<Vec<u8>>,
+    /// Effects that wait for the next commit.
+    effects: Vec<oneshot::Sender<()>>,
     /// When entries are to be committed.
     flush_at: Option<Instant>,
     /// Others were told that the run cannot be resumed.
@@ -74,6 +76,7 @@ impl Driver {
     /// What the row's journal lacks, to be committed with whatever comes next. Stays to be asked for again until
     /// [`Driver::saved`].
     pub(super) fn pieces(&mut self) -> Vec<Vec<u8>> {
+        self.run.becomes_durable();
         let past = &self.run.past;
         if past.journal.pinned().is_some() && !self.durable.kept {
             // There is nothing that a header could lead to.
@@ -111,8 +114,20 @@ impl Driver {
                 tracing::warn!(work = %self.run.work, "the journal was not committed; trying again: {fault}");
                 None
             }
-            Ok(()) => None,
+            Ok(()) => {
+                // One that has gone meanwhile sends nothing.
+                for effect in self.durable.effects.drain(..) {
+                    let _ = effect.send(());
+                }
+                None
+            }
         }
+    }
+
+    /// Commits what effects wait for. Where the store does not work now, they wait on.
+    pub(super) async fn commit_for_effects(&mut self) -> Option<Outcome> {
+        self.durable.effects.extend(self.run.take_commits());
+        self.flush().await
     }
 
     async fn commit(&mut self) -> Result<(), Fault> {
@@ -138,7 +153,10 @@ impl Driver {
 
     /// When the journal is to be committed next. A run that waits does nothing that would need it.
     pub(super) fn flushes_at(&self) -> Option<Instant> {
-        self.durable.flush_at.filter(|_| self.held.is_some() && self.active_since.is_some())
+        self.durable.flush_at.filter(|_| {
+            let waits = self.active_since.is_none() && self.durable.effects.is_empty();
+            self.held.is_some() && !waits
+        })
     }
 
     /// True where another instance, here or elsewhere, could go on with this run.

@@ -56,6 +56,8 @@ enum Event {
     Progressed,
     /// The guest begins to sleep, or wakes.
     Slept,
+    /// An effect waits for a commit.
+    Commits,
     Timer,
     HostStops,
 }
@@ -116,6 +118,7 @@ impl Driver {
         let kept = start.held.is_some() && run.past.journal.pinned().is_none();
         if let Some(held) = &start.held {
             run.became(held.id);
+            run.becomes_durable();
         }
         Self {
             deadline: Some(now + client.patience(call).duration()),
@@ -151,6 +154,7 @@ impl Driver {
         task: &store::Task,
         resuming: Resuming,
     ) -> Self {
+        run.becomes_durable();
         Self {
             runs,
             request,
@@ -233,6 +237,7 @@ impl Driver {
             () = run.requests.gone(), if unowned => Event::Gone,
             () = run.progressed.notified(), if self.revealed => Event::Progressed,
             () = run.slept.notified(), if !unowned => Event::Slept,
+            () = run.to_commit.notified() => Event::Commits,
             // It may park now.
             () = run.flights.ended(), if flying => Event::Slept,
             () = tokio::time::sleep_until(timer) => Event::Timer,
@@ -285,6 +290,7 @@ impl Driver {
             }
             // The next timer is another one.
             Event::Slept => None,
+            Event::Commits => self.commit_for_effects().await,
             Event::Timer => self.timer().await,
             Event::HostStops if self.is_resumable() => Some(Outcome::HandsBack { retry: None }),
             Event::HostStops => Some(Outcome::Dropped(Fault::internal(

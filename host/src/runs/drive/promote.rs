@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use super::Driver;
 use crate::{
     base::{Fault, Millis, TaskId},
+    config::TaskRules,
     runs::{Answer, Asks, host_stopping, outcome::Outcome, retry::no_tasks, run::Run},
     store,
     tasks::NewTask,
@@ -106,6 +107,10 @@ impl Driver {
 
     /// Stops the guest, then settles, then answers, in this order (P5: what is `cancelled` has stopped).
     pub(super) async fn finish(&mut self, outcome: Outcome) {
+        if matches!(outcome, Outcome::HandsBack { .. }) {
+            // What is under way may yet have its answer recorded, so that nobody has to wonder.
+            let _ = tokio::time::timeout(TaskRules::EFFECTS.duration(), self.run.flights.ended()).await;
+        }
         self.guest = None;
         // Dropped with the instance, and perhaps just now on another thread: none is left when the end is told.
         self.run.flights.ended().await;

@@ -13,6 +13,7 @@ use crate::{
 pub(super) struct Receipt {
     used: Used,
     host_calls: u64,
+    bytes_out: u64,
     active: Millis,
     parked: Millis,
     resumed: u32,
@@ -25,6 +26,7 @@ impl Driver {
         let limit = Millis::from(self.run.work.plugin.policy.limits.active_time.duration());
         Receipt {
             used,
+            bytes_out: self.run.flights.bytes_out(),
             host_calls: self.run.past.journal.calls(),
             active: Millis(limit.0.saturating_sub(self.active_left().0)),
             parked: self.durable.parked,
@@ -41,8 +43,7 @@ impl Receipt {
             "fuel": self.used.fuel,
             "peakMemoryBytes": self.used.memory,
             "hostCalls": self.host_calls,
-            // Nothing leaves a sandbox yet but its result.
-            "bytesOut": 0,
+            "bytesOut": self.bytes_out,
             "activeMs": self.active.0,
             "parkedMs": self.parked.0,
             "resumed": self.resumed,

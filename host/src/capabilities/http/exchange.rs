@@ -1,0 +1,300 @@
+//! One exchange of a run, recorded: a request is in the journal, and committed where the run is a task, before
+//! anything of it is sent; its end is in the journal before the guest can know of it. In a replay nothing is sent.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header, request::Parts};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use tokio::sync::Semaphore;
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+
+use super::{
+    Flights, body,
+    grants::{Target, Unfit},
+    record,
+    send::{self, Answer, Bounds, Failed},
+};
+use crate::{
+    base::{UnixMillis, failpoint, neutral_line},
+    capabilities::{Abort, Audience, Caller, Granted, wit_call::LogLevel},
+    config::Limits,
+    journal::Journal,
+};
+
+/// Longest URL in a line of the log, in bytes.
+const LOGGED: usize = 500;
+/// Names a request that is sent again, so that its server does it once (draft-ietf-httpapi-idempotency-key-header).
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// What the exchanges of one run share.
+pub(super) struct Shared {
+    pub(super) granted: Arc<Granted>,
+    pub(super) caller: Arc<dyn Caller>,
+    pub(super) journal: Journal,
+    pub(super) limits: Limits,
+    pub(super) flights: Flights,
+    /// Exchanges that may be under way.
+    pub(super) room: Semaphore,
+    /// Bytes of bodies so far.
+    pub(super) bytes: AtomicU64,
+}
+
+/// A request that may be sent.
+struct Ready {
+    target: Target,
+    /// It may be sent again.
+    again: bool,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Shared {
+    /// Counts bytes of a body; false where they are too many.
+    pub(super) fn takes(&self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        before.saturating_add(bytes) <= self.limits.http_bytes.0
+    }
+
+    pub(super) fn over_bytes(&self) -> Abort {
+        body::over(self.limits.http_bytes)
+    }
+
+    /// Tells the operator, once: what is replayed was told before.
+    pub(super) fn warn(&self, text: &str) {
+        if self.journal.speaks() {
+            let text = neutral_line(text);
+            self.caller.log(Audience::Operator, LogLevel::Warning, &text);
+        }
+    }
+
+    /// The run ends, whatever its guest does: this exchange never does.
+    async fn end(&self, abort: Abort) -> Result<Answer, Error> {
+        self.flights.end_run(abort);
+        std::future::pending().await
+    }
+
+    /// The exchange numbered `k`, from the guest's request to its end.
+    pub(super) async fn exchange(
+        &self,
+        k: u32,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<Answer, Error> {
+        let (head, body) = request.into_parts();
+        let body = self.gathered(body).await;
+        let hash = self.hash(&head, &body);
+        let out = body.as_ref().map_or(0, Bytes::len);
+        let line = Line::of(&head);
+        let recalled = match self.journal.recall(k, hash) {
+            Ok(recalled) => recalled,
+            Err(mismatch) => return self.end(Abort::Mismatch(mismatch)).await,
+        };
+        if let Some(bytes) = recalled.as_ref().and_then(|recalled| recalled.answer.as_ref()) {
+            let Some(end) = record::decode(bytes) else {
+                let why = format!("the answer of request {k} in the journal cannot be read");
+                return self.end(Abort::Host(why)).await;
+            };
+            self.flights.sent(out);
+            if let Ok(answer) = &end {
+                self.takes(answer.body.len());
+            }
+            return end;
+        }
+        self.journal.live().await;
+        // Never closed.
+        let _room = self.room.acquire().await;
+        let ready = self.ready(k, head, body);
+        if let Some(recalled) = recalled {
+            // Where it is not granted any more, that does not say what became of it.
+            if !ready.as_ref().map_or(is_idempotent(&line.method), |ready| ready.again) {
+                return self.end(line.unknown(recalled.at)).await;
+            }
+        } else {
+            failpoint!("effect.before-start");
+            self.journal.sent(k, hash, now());
+        }
+        let end = match ready {
+            Ok(ready) => {
+                let unsent = Unsent { journal: &self.journal, k };
+                if self.caller.commit().await.is_err() {
+                    return std::future::pending().await;
+                }
+                std::mem::forget(unsent);
+                failpoint!("effect.after-start-commit");
+                self.flights.sent(out);
+                let end = self.sent(ready, options).await;
+                failpoint!("effect.after-send");
+                end
+            }
+            Err(error) => Err(error),
+        };
+        self.journal.answered(k, &record::encode(&end));
+        failpoint!("effect.after-answer");
+        end
+    }
+
+    /// The request as it is to be sent, where it is granted.
+    fn ready(&self, k: u32, head: Parts, body: Result<Bytes, Error>) -> Result<Ready, Error> {
+        let body = body?;
+        let (target, granted_again) = self.admit(&head)?;
+        let mut headers = self.headers(head.headers)?;
+        let again = granted_again || is_idempotent(target.method());
+        if granted_again
+            && !matches!(target.method(), "GET" | "HEAD" | "OPTIONS")
+            && !headers.contains_key(KEY)
+        {
+            let half = |n: u8| self.journal.keyed(&[b"idempotency-key", &k.to_le_bytes(), &[n]]);
+            let name = format!("{:016x}{:016x}", half(0), half(1));
+            headers.insert(KEY, HeaderValue::from_str(&name).map_err(|_| Error::HttpProtocolError)?);
+        }
+        Ok(Ready { target, again, headers, body })
+    }
+
+    /// The target of a request that is granted, and whether a grant says that it may be sent again.
+    fn admit(&self, head: &Parts) -> Result<(Target, bool), Error> {
+        let (method, uri) = (head.method.as_str(), &head.uri);
+        let scheme = uri.scheme_str().unwrap_or_default();
+        let authority = uri.authority().map_or("", |a| a.as_str());
+        let path = uri.path_and_query().map_or("", |p| p.as_str());
+        let target = match Target::of(method, scheme, authority, path) {
+            Ok(target) => target,
+            Err(Unfit::TooLong) => return Err(Error::HttpRequestUriTooLong),
+            Err(Unfit::Never(why)) => {
+                let shown = format!("{method} {scheme}://{authority}{}", uri.path());
+                self.warn(&format!("denied: {}: {why}", cut(&shown)));
+                return Err(Error::HttpRequestDenied);
+            }
+        };
+        let allowing: Vec<_> = self.granted.http.iter().filter(|rule| rule.allows(&target)).collect();
+        if !allowing.is_empty() {
+            let again = allowing.iter().any(|rule| rule.idempotent);
+            return Ok((target, again));
+        }
+        let allow = target.suggestion();
+        self.warn(&format!(
+            "denied: {}; to allow it, add {{ allow = {allow:?} }} to grants.http of this plugin's policy",
+            cut(&target.to_string())
+        ));
+        Err(Error::HttpRequestDenied)
+    }
+
+    async fn sent(&self, ready: Ready, options: Option<RequestOptions>) -> Result<Answer, Error> {
+        let Ready { target, headers, body, .. } = ready;
+        let most = self.limits.http_time.duration();
+        let within = |own: Option<Duration>| own.map_or(most, |own| own.min(most));
+        let options = options.unwrap_or_default();
+        let bounds = Bounds {
+            connect: within(options.connect_timeout),
+            first_byte: within(options.first_byte_timeout),
+            between_bytes: within(options.between_bytes_timeout),
+            headers: self.limits.http_headers.as_usize(),
+            body: self.limits.http_response_body.as_usize(),
+        };
+        let sent = tokio::time::timeout(most, send::send(&target, headers, body, &bounds)).await;
+        let answer = sent.unwrap_or(Err(Failed::of(Error::HttpResponseTimeout))).map_err(|failed| {
+            match failed.told {
+                Some(why) => self.warn(&format!("denied: {}: {why}", cut(&target.to_string()))),
+                None => tracing::debug!("{target}: {}", failed.error),
+            }
+            failed.error
+        })?;
+        if !self.takes(answer.body.len()) {
+            self.warn(&format!("the run reached limits.http-bytes = {}", self.limits.http_bytes));
+            return Err(Error::HttpResponseBodySize(Some(answer.body.len() as u64)));
+        }
+        Ok(answer)
+    }
+
+    /// The guest's headers, without what is the host's to say.
+    fn headers(&self, mut headers: HeaderMap) -> Result<HeaderMap, Error> {
+        headers.remove(header::HOST);
+        headers.remove(header::CONTENT_LENGTH);
+        let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if size > self.limits.http_headers.as_usize() {
+            return Err(Error::HttpRequestHeaderSectionSize(u32::try_from(size).ok()));
+        }
+        Ok(headers)
+    }
+
+    async fn gathered(&self, body: WasiBody) -> Result<Bytes, Error> {
+        let most = self.limits.http_request_body;
+        match Limited::new(body, most.as_usize()).collect().await {
+            Ok(whole) => Ok(whole.to_bytes()),
+            Err(e) if e.is::<LengthLimitError>() => Err(Error::HttpRequestBodySize(Some(most.0))),
+            Err(e) => Err(e.downcast::<Error>().map_or(Error::HttpProtocolError, |e| *e)),
+        }
+    }
+
+    /// Names the guest's own request, before the host adds anything.
+    fn hash(&self, head: &Parts, body: &Result<Bytes, Error>) -> u64 {
+        let uri = head.uri.to_string();
+        let mut headers: Vec<_> = head.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
+        // By name; several of one name keep their order.
+        headers.sort_by_key(|(name, _)| *name);
+        let mut parts: Vec<&[u8]> = vec![head.method.as_str().as_bytes(), uri.as_bytes()];
+        for (name, value) in headers {
+            parts.push(name.as_bytes());
+            parts.push(value);
+        }
+        match body {
+            Ok(body) => parts.push(body),
+            Err(_) => parts.extend([&b"no"[..], b"body"]),
+        }
+        self.journal.keyed(&parts)
+    }
+}
+
+/// True where the method alone says that a request can be sent twice (RFC 9110, 9.2.2).
+fn is_idempotent(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS")
+}
+
+/// A request as its caller is told of it: without the query, which may have secrets.
+struct Line {
+    method: String,
+    url: String,
+}
+
+impl Line {
+    fn of(head: &Parts) -> Self {
+        let (method, uri) = (head.method.to_string(), &head.uri);
+        let authority = uri.authority().map_or("", |a| a.as_str());
+        let url = format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path());
+        Self { method, url: cut(&neutral_line(&url)).to_owned() }
+    }
+
+    /// The end of a run that was last seen while this was under way, and must not do it twice.
+    fn unknown(self, at: u64) -> Abort {
+        Abort::Unknown { method: self.method, url: self.url, at: UnixMillis(at) }
+    }
+}
+
+/// Says, where it is dropped, that nothing of a request was sent, although its start is recorded.
+struct Unsent<'a> {
+    journal: &'a Journal,
+    k: u32,
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        self.journal.answered(self.k, &[]);
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LOGGED)]
+}
