@@ -151,7 +151,7 @@ func (a *Asked[T]) take(reply Reply) error {
 	if a.made.Kind == KindForm {
 		setDefaults(reflect.ValueOf(&a.Answer.Value).Elem())
 	}
-	if err := json.Unmarshal(reply.JSON, &a.Answer.Value); err != nil {
+	if err := readJSON(reply.JSON, &a.Answer.Value); err != nil {
 		return fmt.Errorf("the answer to %q does not fit: %w", a.made.Key, err)
 	}
 	return nil

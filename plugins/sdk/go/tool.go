@@ -53,7 +53,7 @@ func Tool[A, R any](name, description string, body func(*Call, A) (R, error), op
 	made.serve = func(call *Call, arguments []byte) (*Result, error) {
 		var args A
 		setDefaults(reflect.ValueOf(&args).Elem())
-		if err := json.Unmarshal(arguments, &args); err != nil {
+		if err := readJSON(arguments, &args); err != nil {
 			return nil, fmt.Errorf("the arguments do not fit: %w", err)
 		}
 		value, err := body(call, args)

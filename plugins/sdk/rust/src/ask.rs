@@ -244,5 +244,5 @@ fn read<Q: Ask>(answer: InputAnswer) -> Result<Answer<Q::Answer>, AskError> {
 }
 
 fn parse<T: DeserializeOwned>(json: &str) -> Result<T, AskError> {
-    serde_json::from_str(json).map_err(|e| AskError::Invalid(format!("the answer does not fit: {e}")))
+    crate::read::json(json).map_err(|e| AskError::Invalid(format!("the answer does not fit: {e}")))
 }

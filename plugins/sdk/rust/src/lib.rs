@@ -68,6 +68,7 @@ mod form;
 pub mod logging;
 mod pairs;
 mod prompt;
+mod read;
 mod resource;
 mod result;
 mod schema;

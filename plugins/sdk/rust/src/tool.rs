@@ -1,7 +1,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Error, IntoResult, Result, pairs, schema,
+    Error, IntoResult, Result, pairs, read, schema,
     types::{self, ProtocolError, ToolAnnotations, ToolError, ToolResult},
 };
 
@@ -75,7 +75,7 @@ impl<T: DeserializeOwned + schemars::JsonSchema> Arguments for T {
     }
 
     fn read(json: &str) -> Result<Self> {
-        serde_json::from_str(json).map_err(|e| Error::failed(format!("the arguments do not fit: {e}")))
+        read::json(json).map_err(|e| Error::failed(format!("the arguments do not fit: {e}")))
     }
 
     fn from_pairs(pairs: Vec<(String, String)>) -> std::result::Result<Self, String> {
