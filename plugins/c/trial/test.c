@@ -33,6 +33,23 @@ static void test_rounds(void)
     LAYBY_EXPECT(strstr(layby_test_said(), "progress 3/3\n") != NULL);
 }
 
+static void test_bounds(void)
+{
+    static const char *const cases[][2] = {
+        {"{\"rounds\": 0}", "rounds is a whole number from 1 to 100"},
+        {"{\"rounds\": 1.5}", "rounds is a whole number from 1 to 100"},
+        {"{\"rounds\": 101.0}", "rounds is a whole number from 1 to 100"},
+        {"{\"sleep_ms\": 3600001}", "sleep_ms is a whole number from 0 to 3600000"},
+        {"{\"sleep_ms\": 1e300}", "sleep_ms is a whole number from 0 to 3600000"},
+    };
+    layby_test_begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        LAYBY_EXPECT_STRING(layby_test_call("rounds", cases[i][0]).text, cases[i][1]);
+    layby_test_answer(LAYBY_DECLINED, NULL);
+    LAYBY_EXPECT(layby_test_call("rounds", "{\"rounds\": 1.0, \"sleep_ms\": 1e0}").status == LAYBY_OK);
+    LAYBY_EXPECT(strstr(layby_test_said(), "progress 1/1\n") != NULL);
+}
+
 int main(void)
 {
     layby_test_begin();
@@ -51,6 +68,9 @@ int main(void)
     layby_test_config("color", "blue");
     LAYBY_EXPECT_STRING(layby_test_call("config", "{\"key\": \"color\"}").text, "blue");
     LAYBY_EXPECT_STRING(layby_test_call("config", "{\"key\": \"colour\"}").text, "no value");
+    LAYBY_EXPECT_STRING(layby_test_call("config", "{\"key\": \"color\\u0000x\"}").text, "no value");
+    LAYBY_EXPECT_STRING(layby_test_call("fail", "{\"message\": \"a\\u0000b\"}").text,
+                        "the arguments do not fit: `message` has a NUL (U+0000) inside");
     LAYBY_EXPECT_STRING(layby_test_call("log", "{}").text, "logged");
     layby_test_cancel_after(2);
     LAYBY_EXPECT(layby_test_call("wait", "{}").status == LAYBY_CANCELLED);
@@ -58,6 +78,7 @@ int main(void)
                                            "log notice: a line by the call\n"
                                            "progress 1\nprogress 2\nlog notice: stopped on request\n");
     test_rounds();
+    test_bounds();
     puts("trial: passed");
     return 0;
 }

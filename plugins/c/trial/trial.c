@@ -17,9 +17,11 @@ static const layby_tool echo_tool = {
     .input_schema = LAYBY_JSON({
         "type": "object",
         "properties": {"text": {"type": "string", "description": "What to give back."}},
-        "required": ["text"]
+        "required": ["text"],
+        "additionalProperties": false
     }),
     .read_only = LAYBY_YES,
+    .nul_in_strings = true,
     .run = echo,
 };
 
@@ -34,7 +36,8 @@ static const layby_tool fail_tool = {
     .input_schema = LAYBY_JSON({
         "type": "object",
         "properties": {"message": {"type": "string", "description": "What the failure says."}},
-        "required": ["message"]
+        "required": ["message"],
+        "additionalProperties": false
     }),
     .run = fail,
 };
@@ -123,7 +126,8 @@ static const layby_tool ask_tool = {
 
 static layby_status config(layby_call *call, const layby_json *arguments)
 {
-    const char *value = layby_config(call, layby_get_string(arguments, "key"));
+    const layby_json *key = layby_get(arguments, "key");
+    const char *value = layby_config_n(call, layby_string(key), layby_string_size(key));
     return layby_text(call, "%s", value ? value : "no value");
 }
 
@@ -133,9 +137,11 @@ static const layby_tool config_tool = {
     .input_schema = LAYBY_JSON({
         "type": "object",
         "properties": {"key": {"type": "string", "description": "The value's key."}},
-        "required": ["key"]
+        "required": ["key"],
+        "additionalProperties": false
     }),
     .read_only = LAYBY_YES,
+    .nul_in_strings = true,
     .run = config,
 };
 
@@ -177,6 +183,17 @@ static uint64_t fnv1a(const char *text)
     return hash;
 }
 
+/* The argument `name`, where it is given. A host checks the schema, and a test may not. */
+static layby_status integer_within(layby_call *call, const layby_json *arguments, const char *name, int64_t least,
+                                   int64_t most, int64_t *value)
+{
+    if (!layby_get(arguments, name))
+        return LAYBY_OK;
+    if (!layby_get_integer(arguments, name, value) || *value < least || *value > most)
+        return layby_fail(call, "%s is a whole number from %" PRId64 " to %" PRId64, name, least, most);
+    return LAYBY_OK;
+}
+
 static layby_status rounds(layby_call *call, const layby_json *arguments)
 {
     static const char schema[] = LAYBY_JSON({
@@ -185,8 +202,8 @@ static layby_status rounds(layby_call *call, const layby_json *arguments)
         "required": ["value"]
     });
     int64_t count = 3, sleep_ms = 0;
-    layby_get_integer(arguments, "rounds", &count);
-    layby_get_integer(arguments, "sleep_ms", &sleep_ms);
+    LAYBY_TRY(integer_within(call, arguments, "rounds", 1, 100, &count));
+    LAYBY_TRY(integer_within(call, arguments, "sleep_ms", 0, 3600000, &sleep_ms));
     const struct timespec pause = {.tv_sec = sleep_ms / 1000, .tv_nsec = sleep_ms % 1000 * 1000000};
     round_kept *kept = layby_alloc(call, (size_t)count * sizeof *kept);
 
@@ -237,10 +254,12 @@ static const layby_tool rounds_tool = {
             "sleep_ms": {
                 "type": "integer",
                 "minimum": 0,
+                "maximum": 3600000,
                 "default": 0,
                 "description": "How long to sleep after each answer, in milliseconds."
             }
-        }
+        },
+        "additionalProperties": false
     }),
     .run = rounds,
 };

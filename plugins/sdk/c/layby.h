@@ -77,7 +77,8 @@ typedef enum layby_status {
             return layby__try;                     \
     } while (0)
 
-/* What a tool does. `arguments` is an object that has passed the tool's input schema. */
+/* What a tool does. `arguments` is an object that has passed the tool's input schema. Unless the tool is
+ * `.nul_in_strings`, no string in it and in the answers to its questions has a NUL inside: it is all of its text. */
 typedef layby_status layby_function(layby_call *call, const layby_json *arguments);
 
 /* A hint for clients; the host grants nothing by it. */
@@ -96,6 +97,9 @@ typedef struct layby_tool {
     layby_hint read_only, destructive, idempotent, open_world;
     /* MCP's `icons` and `_meta`, as one JSON object with no other members. */
     const char *extra;
+    /* Strings with a NUL (U+0000) inside are let in, for a tool that reads them by layby_string_size: a C string
+     * ends at the first. Left out, a call or an answer that has one fails, and says where. */
+    bool nul_in_strings;
     layby_function *run;
 } layby_tool;
 
@@ -165,6 +169,8 @@ void layby_operator_log(layby_call *call, layby_level level, const char *context
 
 /* The value that the plugin's policy has for `key` under `grants.config`; NULL where it has none. */
 const char *layby_config(layby_call *call, const char *key);
+/* The same for a key that may have a NUL inside. */
+const char *layby_config_n(layby_call *call, const char *key, size_t size);
 /* All of them, as an object of strings. */
 const layby_json *layby_config_all(layby_call *call);
 
@@ -284,7 +290,8 @@ bool layby_get_number(const layby_json *value, const char *name, double *into);
 /* The text of a string, else NULL; its bytes, for text that has a NUL inside, else 0. */
 const char *layby_string(const layby_json *value);
 size_t layby_string_size(const layby_json *value);
-/* False, with `*into` untouched, where it is of another type. An integer is a number, too. */
+/* False, with `*into` untouched, where it is of another type. An integer is a number, too; and a number without a
+ * fraction is an integer, as JSON Schema has it (`1.0`, `1e1`), from -2^53 to 2^53, where a double is exact. */
 bool layby_bool(const layby_json *value, bool *into);
 bool layby_integer(const layby_json *value, int64_t *into);
 bool layby_number(const layby_json *value, double *into);
@@ -581,6 +588,8 @@ struct layby_call {
     const char *failure, *refusal;
     int32_t code;
     const char *structured, *meta;
+    /* As the tool that runs has it. */
+    bool nul_in_strings;
     layby__abi_outcome outcome;
     layby__abi_tools tools;
 };
@@ -803,9 +812,14 @@ bool layby_bool(const layby_json *value, bool *into)
 
 bool layby_integer(const layby_json *value, int64_t *into)
 {
-    if (!layby__is(value, LAYBY_INTEGER))
+    const double exact = 9007199254740992; /* 2^53 */
+    if (layby__is(value, LAYBY_INTEGER))
+        *into = value->as.integer;
+    else if (layby__is(value, LAYBY_NUMBER) && fabs(value->as.number) <= exact &&
+             value->as.number == (double)(int64_t)value->as.number)
+        *into = (int64_t)value->as.number;
+    else
         return false;
-    *into = value->as.integer;
     return true;
 }
 
@@ -1555,8 +1569,13 @@ static char *layby__adopt(layby_call *call, layby__abi_string text)
 
 const char *layby_config(layby_call *call, const char *key)
 {
+    return layby_config_n(call, key, strlen(key));
+}
+
+const char *layby_config_n(layby_call *call, const char *key, size_t size)
+{
     layby__abi_value result = {0};
-    layby__abi_string name = layby__text(call, key);
+    layby__abi_string name = layby__clean(call, key, size);
     layby__config_get(name.data, name.size, &result);
     const char *value = !result.failed && !result.value.some ? NULL : layby__adopt(call, result.value.value);
     /* A Layby host holds all values in memory and cannot fail. */
@@ -1622,6 +1641,23 @@ static layby__abi_request layby__request(layby_call *call, const layby_question 
     return request;
 }
 
+/* What is wrong where a string has a NUL inside, and the tool does not read it by its size: else NULL. */
+static const char *layby__nul_inside(layby_call *call, const layby_json *value)
+{
+    const char *wrong = NULL;
+    if (call->nul_in_strings)
+        return NULL;
+    if (value->type == LAYBY_STRING && memchr(value->as.string.text, 0, value->as.string.size))
+        return layby_format(call, "`%s` has a NUL (U+0000) inside", value->name ? value->name : "a string");
+    for (const layby_json *item = layby_first(value); item && !wrong; item = layby_next(item)) {
+        wrong = layby__nul_inside(call, item);
+        /* An item of a list has no name of its own. */
+        if (wrong && !item->name && item->type == LAYBY_STRING && value->name)
+            wrong = layby_format(call, "an item of `%s` has a NUL (U+0000) inside", value->name);
+    }
+    return wrong;
+}
+
 static layby_status layby__not_answered(layby_call *call, const layby__abi_answers *result)
 {
     switch (result->as.error.tag) {
@@ -1657,7 +1693,8 @@ layby_status layby_ask(layby_call *call, const layby_question *questions, size_t
             continue;
         const char *text = layby__adopt(call, answer->content), *wrong;
         read[i].content = layby_parse(call, text, answer->content.size, &wrong);
-        error = wrong ? wrong : error;
+        if (!error)
+            error = wrong ? wrong : layby__nul_inside(call, read[i].content);
     }
     if (given)
         free(result.as.answers.data);
@@ -1766,7 +1803,10 @@ static layby_status layby__run(layby_call *call, const char *name, const char *t
             continue;
         const char *error;
         const layby_json *arguments = layby_parse(call, text, size, &error);
-        if (!arguments)
+        call->nul_in_strings = layby_tools[i]->nul_in_strings;
+        if (arguments)
+            error = layby__nul_inside(call, arguments);
+        if (error)
             return layby_fail(call, "the arguments do not fit: %s", error);
         return layby_tools[i]->run(call, arguments);
     }

@@ -42,6 +42,7 @@ static const layby_tool structured_tool = {
     .description = "Gives its arguments back.",
     .input_schema = LAYBY_JSON({"type": "object"}),
     .output_schema = LAYBY_JSON({"type": "object"}),
+    .nul_in_strings = true,
     .run = structured,
 };
 
@@ -298,6 +299,21 @@ static void values_are_asked_without_ceremony(void)
     int64_t integer = 7;
     double number = 7;
     bool boolean = false;
+    static const struct {
+        const char *json;
+        bool taken;
+        int64_t value;
+    } wholes[] = {
+        {"1.0", true, 1},          {"1e1", true, 10},
+        {"-0.0", true, 0},         {"9007199254740992.0", true, INT64_C(1) << 53},
+        {"1.5", false, 0},         {"9007199254740994.0", false, 0},
+        {"1e300", false, 0},       {"-1e300", false, 0},
+    };
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
+        int64_t whole = 7;
+        bool taken = layby_integer(layby_parse(call, wholes[i].json, strlen(wholes[i].json), NULL), &whole);
+        LAYBY_EXPECT(taken == wholes[i].taken && whole == (taken ? wholes[i].value : 7));
+    }
     LAYBY_EXPECT_STRING(layby_get_string(value, "s"), "a");
     LAYBY_EXPECT(layby_string_size(layby_get(value, "s")) == 3);
     LAYBY_EXPECT(layby_get_integer(value, "i", &integer) && integer == -5);
@@ -315,6 +331,24 @@ static void values_are_asked_without_ceremony(void)
         if (layby_integer(item, &integer))
             sum += integer;
     LAYBY_EXPECT(sum == 3);
+}
+
+static void a_nul_inside_is_refused_unless_it_is_wanted(void)
+{
+    layby_call *call = layby_test_begin();
+    LAYBY_EXPECT_STRING(layby_test_call("end", "{\"how\": 0, \"a\": {\"b\": \"x\\u0000y\"}}").text,
+                        "the arguments do not fit: `b` has a NUL (U+0000) inside");
+    LAYBY_EXPECT_STRING(layby_test_call("end", "{\"list\": [\"x\", \"\\u0000\"]}").text,
+                        "the arguments do not fit: an item of `list` has a NUL (U+0000) inside");
+    LAYBY_EXPECT_STRING(layby_test_call("structured", "{\"a\": \"x\\u0000y\"}").text,
+                        "{\"given\":{\"a\":\"x\\u0000y\"}}");
+    layby_answer answer;
+    call = layby_test_begin();
+    layby_test_config("color", "blue");
+    LAYBY_EXPECT_STRING(layby_config_n(call, "color", 5), "blue");
+    LAYBY_EXPECT(layby_config_n(call, "color\0x", 7) == NULL);
+    layby_test_answer(LAYBY_ACCEPTED, "{\"v\": \"x\\u0000\"}");
+    LAYBY_EXPECT(layby_ask_form(call, "k", "m", "{}", &answer) == LAYBY_FAILED);
 }
 
 static void values_are_made_and_shared(void)
@@ -353,7 +387,8 @@ int main(void)
     memory_is_aligned_and_kept();
     json_is_read_strictly();
     values_are_asked_without_ceremony();
+    a_nul_inside_is_refused_unless_it_is_wanted();
     values_are_made_and_shared();
-    puts("layby.h: 10 tests passed");
+    puts("layby.h: 11 tests passed");
     return 0;
 }
