@@ -178,6 +178,21 @@ static size_t code_points(const char *text, size_t size)
     return count;
 }
 
+/* The sum of finite numbers may be none: from where it is too large on, it is kept in units of 2^64, which is as
+ * exact. No table has so many rows that even that ends. */
+static void add_to_sum(column *self, double value)
+{
+    const double unit = 0x1p-64;
+    if (self->unit == 0)
+        self->unit = 1;
+    double sum = self->sum + value * self->unit;
+    if (!isfinite(sum)) {
+        self->unit = unit;
+        sum = self->sum * unit + value * unit;
+    }
+    self->sum = sum;
+}
+
 void column_add(column *self, text_pool *pool, const char *text, size_t size)
 {
     if (size == 0) {
@@ -195,7 +210,7 @@ void column_add(column *self, text_pool *pool, const char *text, size_t size)
     } else {
         self->min = first || value < self->min ? value : self->min;
         self->max = first || value > self->max ? value : self->max;
-        self->sum += value;
+        add_to_sum(self, value);
     }
     size_t length = kind == NO_NUMERAL ? code_points(text, size) : size;
     self->shortest = first || length < self->shortest ? length : self->shortest;
@@ -225,5 +240,9 @@ bool column_is_numeric(const column *self)
 
 double column_mean(const column *self)
 {
-    return self->sum / (double)self->values;
+    double mean = self->sum / (double)self->values / self->unit;
+    /* What was rounded up could lie beyond all numbers. */
+    if (self->unit < 1)
+        mean = fmin(fmax(mean, self->min), self->max);
+    return mean;
 }

@@ -43,7 +43,9 @@ typedef struct column {
     text_set seen;
     /* What some cell cannot be. */
     bool no_integer, no_number, no_boolean;
-    double min, max, sum;
+    double min, max;
+    /* The sum is `sum / unit`; see `column_add`. */
+    double sum, unit;
     /* In code points. */
     size_t shortest, longest;
 } column;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "column.h"
 #include "csv.h"
@@ -27,6 +28,19 @@ typedef struct table {
     /* The index of the column that identifies a row. */
     size_t key;
 } table;
+
+/* A text as a message has it, which ends at a NUL: U+FFFD stands for each. */
+static const char *shown(layby_call *call, const char *text, size_t size)
+{
+    char *message = layby_alloc(call, size * 3 + 1), *end = message;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i])
+            *end++ = text[i];
+        else
+            end = (char *)memcpy(end, "\xEF\xBF\xBD", 3) + 3;
+    }
+    return message;
+}
 
 /* ---- Reading ---- */
 
@@ -64,7 +78,8 @@ static layby_status read_header(table *t)
         if (name.size == 0)
             status = layby_fail(t->call, "line %llu: column %zu has no name", line, i + 1);
         else if (!text_set_add(&names, &t->pool, name.text, name.size))
-            status = layby_fail(t->call, "line %llu: two columns are named \"%s\"", line, kept);
+            status = layby_fail(t->call, "line %llu: two columns are named \"%s\"", line,
+                                shown(t->call, kept, name.size));
     }
     text_set_free(&names);
     return status;
@@ -109,8 +124,10 @@ static layby_status key_named(table *t, const layby_json *name)
     }
     const char *names = "";
     for (size_t i = 0; i < t->width; i++)
-        names = layby_format(t->call, "%s%s\"%s\"", names, i ? ", " : "", t->columns[i].name);
-    return layby_fail(t->call, "there is no column \"%s\"; there are %s", text ? text : "", names);
+        names = layby_format(t->call, "%s%s\"%s\"", names, i ? ", " : "",
+                             shown(t->call, t->columns[i].name, t->columns[i].name_size));
+    return layby_fail(t->call, "there is no column \"%s\"; there are %s",
+                      text ? shown(t->call, text, size) : "", names);
 }
 
 static layby_status ask_for_key(table *t)
@@ -249,18 +266,32 @@ static layby_status summarize(table *t, const layby_json *key)
     return layby_structured(t->call, summary_of(t));
 }
 
+/* A folder opens like a file. */
+static bool is_folder(FILE *file)
+{
+    struct stat found;
+    return fstat(fileno(file), &found) == 0 && S_ISDIR(found.st_mode);
+}
+
 static layby_status summarize_table(layby_call *call, const layby_json *arguments)
 {
     const layby_json *text = layby_get(arguments, "csv");
-    const char *path = layby_get_string(arguments, "path");
+    const layby_json *given = layby_get(arguments, "path");
+    const char *path = layby_string(given);
     table t = {.call = call, .path = path, .pool = {.call = call}, .key = NO_KEY};
     FILE *file = NULL;
     if (!text == !path)
         return layby_fail(call, "give either csv or path");
     if (text) {
         csv_open_text(&t.reader, call, layby_string(text), layby_string_size(text));
+    } else if (strlen(path) < layby_string_size(given)) {
+        return layby_fail(call, "cannot read %s: there is a NUL in the path",
+                          shown(call, path, layby_string_size(given)));
     } else if (!(file = fopen(path, "rb"))) {
         return layby_fail(call, "cannot read %s: %s", path, strerror(errno));
+    } else if (is_folder(file)) {
+        fclose(file);
+        return layby_fail(call, "cannot read %s: it is a folder", path);
     } else {
         csv_open_file(&t.reader, call, file);
     }
@@ -326,6 +357,7 @@ static const layby_tool summarize_table_tool = {
         "required": ["rows", "columns"]
     }),
     .read_only = LAYBY_YES,
+    .nul_in_strings = true,
     .run = summarize_table,
 };
 

@@ -147,6 +147,24 @@ static void numbers_are_those_of_the_c_library(void)
     LAYBY_EXPECT(strstr(summarize("n\n-0\n", NULL).text, ", 0 to 0, mean") != NULL);
 }
 
+/* The mean of the one column of a table. */
+static double mean_of(const char *csv)
+{
+    double mean = 0;
+    layby_test_result result = summarize(csv, "a");
+    LAYBY_EXPECT(layby_get_number(layby_first(layby_get(result.value, "columns")), "mean", &mean));
+    return mean;
+}
+
+static void a_sum_too_large_has_a_mean(void)
+{
+    LAYBY_EXPECT(mean_of("a\n1e308\n1.7e308\n") == 1.35e308);
+    LAYBY_EXPECT(mean_of("a\n-1e308\n-1.7e308\n1\n") == -9e307);
+    LAYBY_EXPECT(mean_of("a\n1.7e308\n1.7e308\n-1.7e308\n-1.7e308\n") == 0);
+    const char *most = "a\n1.7976931348623157e308\n1.7976931348623157e308\n1.7976931348623157e308\n";
+    LAYBY_EXPECT(mean_of(most) == 1.7976931348623157e308);
+}
+
 static void one_source_is_given(void)
 {
     layby_test_begin();
@@ -156,7 +174,12 @@ static void one_source_is_given(void)
     const char *text = layby_test_call("summarize_table", "{\"path\": \"/no/such/table.csv\"}").text;
     LAYBY_EXPECT_STRING(text, "cannot read /no/such/table.csv: No such file or directory");
     text = layby_test_call("summarize_table", "{\"path\": \"/\"}").text;
-    LAYBY_EXPECT_STRING(text, "cannot read /: Is a directory");
+    LAYBY_EXPECT_STRING(text, "cannot read /: it is a folder");
+    /* Not the file whose path stands before the NUL. */
+    text = layby_test_call("summarize_table", "{\"path\": \"/\\u0000x\"}").text;
+    LAYBY_EXPECT_STRING(text, "cannot read /\xEF\xBF\xBDx: there is a NUL in the path");
+    text = layby_test_call("summarize_table", "{\"csv\": \"a\\n1\", \"key\": \"a\\u0000b\"}").text;
+    LAYBY_EXPECT_STRING(text, "there is no column \"a\xEF\xBF\xBD" "b\"; there are \"a\"");
 }
 
 static void the_key_is_given_found_or_asked_for(void)
@@ -234,10 +257,11 @@ int main(void)
     quotes_blank_lines_and_a_mark_are_no_trouble();
     a_column_is_what_all_of_its_cells_are();
     numbers_are_those_of_the_c_library();
+    a_sum_too_large_has_a_mean();
     one_source_is_given();
     the_key_is_given_found_or_asked_for();
     a_long_table_tells_how_far_it_is_and_can_be_cancelled();
     a_row_may_lie_across_the_buffer();
-    puts("table: 9 tests passed");
+    puts("table: 10 tests passed");
     return 0;
 }

@@ -25,7 +25,9 @@ type column struct {
 	seen            map[string]struct{}
 	// What all cells so far could be.
 	integer, number, boolean bool
-	min, max, sum            float64
+	min, max                 float64
+	// The sum is sum / unit; see addToSum.
+	sum, unit float64
 	// In characters.
 	shortest, longest int
 }
@@ -34,7 +36,7 @@ func newColumn(name string) *column {
 	return &column{
 		name: name, seen: map[string]struct{}{},
 		integer: true, number: true, boolean: true,
-		min: math.Inf(1), max: math.Inf(-1), shortest: math.MaxInt,
+		min: math.Inf(1), max: math.Inf(-1), unit: 1, shortest: math.MaxInt,
 	}
 }
 
@@ -50,14 +52,36 @@ func (c *column) take(cell string) {
 		c.seen[strings.Clone(cell)] = struct{}{}
 	}
 	c.integer = c.integer && isInteger(cell)
-	c.boolean = c.boolean && (strings.EqualFold(cell, "true") || strings.EqualFold(cell, "false"))
+	c.boolean = c.boolean && isBoolean(cell)
 	if c.number {
 		value, ok := parseNumber(cell)
 		c.number = ok
-		c.min, c.max, c.sum = min(c.min, value), max(c.max, value), c.sum+value
+		c.min, c.max = min(c.min, value), max(c.max, value)
+		c.addToSum(value)
 	}
 	length := utf8.RuneCountInString(cell)
 	c.shortest, c.longest = min(c.shortest, length), max(c.longest, length)
+}
+
+// addToSum adds to the sum, which of finite numbers may be none: from where it is too large on, it is kept in units
+// of 2^64, which is as exact. No table has so many rows that even that ends.
+func (c *column) addToSum(value float64) {
+	const unit = 0x1p-64
+	sum := c.sum + float64(value*c.unit)
+	if math.IsInf(sum, 0) {
+		c.unit = unit
+		sum = c.sum*unit + value*unit
+	}
+	c.sum = sum
+}
+
+func (c *column) mean() float64 {
+	mean := c.sum / float64(c.values) / c.unit
+	if c.unit < 1 {
+		// What was rounded up could lie beyond all numbers.
+		mean = min(max(mean, c.min), c.max)
+	}
+	return mean
 }
 
 func (c *column) kind() kind {
@@ -73,6 +97,12 @@ func (c *column) kind() kind {
 	default:
 		return texts
 	}
+}
+
+// isBoolean is true or false in any case. strings.EqualFold would also take letters that are not ASCII.
+func isBoolean(cell string) bool {
+	lower := strings.ToLower(cell)
+	return lower == "true" || lower == "false"
 }
 
 // digits cuts the digits from the front of a text.

@@ -54,8 +54,12 @@ func summarizeFile(call *layby.Call, path string, key *string) (*summary, error)
 		return nil, unread(path, err)
 	}
 	defer file.Close()
+	// A folder opens like a file.
+	if found, err := file.Stat(); err == nil && found.IsDir() {
+		return nil, fmt.Errorf("cannot read %s: it is a folder", path)
+	}
 	made, err := summarize(call, file, key)
-	// What opens may still not be read: a folder, for one.
+	// What opens may still not be read.
 	if failed := new(fs.PathError); errors.As(err, &failed) {
 		return nil, unread(path, err)
 	}

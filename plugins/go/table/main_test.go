@@ -103,6 +103,9 @@ func TestOneSourceIsGiven(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if _, err := laybytest.New().CallText("summarize_table", `{"path":"`+folder+`"}`); err == nil || !strings.HasSuffix(err.Error(), ": it is a folder") {
+		t.Error(err)
+	}
 	path := filepath.Join(folder, "t.csv")
 	if err := os.WriteFile(path, []byte("a\n1\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -206,6 +209,23 @@ func TestAColumnIsWhatAllOfItsCellsAre(t *testing.T) {
 		column.take(cell)
 		if column.kind() != texts {
 			t.Errorf("%q is %s", cell, column.kind())
+		}
+	}
+}
+
+func TestASumTooLargeHasAMean(t *testing.T) {
+	for cells, want := range map[string]float64{
+		"1e308 1.7e308":                     1.35e308,
+		"-1e308 -1.7e308 1":                 -9e307,
+		"1.7e308 1.7e308 -1.7e308 -1.7e308": 0,
+		"1.7976931348623157e308 1.7976931348623157e308 1.7976931348623157e308": math.MaxFloat64,
+	} {
+		column := newColumn("c")
+		for _, cell := range strings.Fields(cells) {
+			column.take(cell)
+		}
+		if got := *newStatistics(column).Mean; got != want {
+			t.Errorf("%s: %v", cells, got)
 		}
 	}
 }

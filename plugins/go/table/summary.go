@@ -47,7 +47,7 @@ func newStatistics(c *column) statistics {
 	}
 	switch made.Type {
 	case integers, numbers:
-		mean := c.sum / float64(c.values)
+		mean := c.mean()
 		made.Min, made.Max, made.Mean = &c.min, &c.max, &mean
 	case texts:
 		made.Shortest, made.Longest = &c.shortest, &c.longest

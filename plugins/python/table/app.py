@@ -42,6 +42,8 @@ def summarize_table(
     try:
         with opened(path) as lines:
             return summarize(lines, key)
+    except IsADirectoryError as error:
+        raise ToolError(f"cannot read {path}: it is a folder") from error
     except OSError as error:
         raise ToolError(f"cannot read {path}: {error.strerror or error}") from error
 

@@ -19,6 +19,8 @@ _JOINT = "\0"
 _INTEGERS = re.compile(r"(?:[+-]?[0-9]{1,15}\0)*+")
 _NUMBERS = re.compile(r"(?:[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,3}+)?\0)*+")
 _BOOLEANS = {"true", "false"}
+# Of a sum that is no finite number.
+_UNIT = 2.0**-64
 
 
 @dataclass
@@ -49,7 +51,9 @@ class Tally:
     may_be: set[Kind] = field(default_factory=lambda: {"integer", "number", "boolean"})
     min: float = math.inf
     max: float = -math.inf
+    #: The sum is `sum / unit`; see `_add_up`.
     sum: float = 0.0
+    unit: float = 1.0
     shortest: int | None = None
     longest: int = 0
 
@@ -91,8 +95,29 @@ class Tally:
         self.max = max(self.max, *numbers)
         if math.isinf(self.min) or math.isinf(self.max):  # such as 1e999
             self.may_be.discard("number")
+        self._add_up(numbers)
+
+    def _add_up(self, numbers: list[float]) -> None:
+        """Adds to the sum, which of finite numbers may be none: from where it is too large on, it is kept in
+        units of 2^64, which is as exact. No table has so many rows that even that ends.
+        """
         # Not the built-in `sum`: it compensates for rounding, and the sum is to be the plain one.
-        self.sum = reduce(operator.add, numbers, self.sum)
+        unit = self.unit
+        total = reduce(operator.add, numbers if unit == 1 else map(unit.__mul__, numbers), self.sum)
+        if math.isfinite(total) or "number" not in self.may_be:
+            self.sum = total
+            return
+        for number in numbers:
+            total = self.sum + number * self.unit
+            if not math.isfinite(total):
+                self.unit = _UNIT
+                total = self.sum * _UNIT + number * _UNIT
+            self.sum = total
+
+    def _mean(self) -> float:
+        mean = self.sum / self.values / self.unit
+        # What was rounded up could lie beyond all numbers.
+        return mean if self.unit == 1 else min(max(mean, self.min), self.max)
 
     def column(self) -> Column:
         """What is known at the end."""
@@ -102,7 +127,7 @@ class Tally:
         elif column.type == "number":
             column.min, column.max = self.min, self.max
         if column.type in ("integer", "number"):
-            column.mean = self.sum / self.values
+            column.mean = self._mean()
         if column.type == "text":
             column.shortest, column.longest = self.shortest, self.longest
         return column

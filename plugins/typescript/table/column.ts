@@ -29,6 +29,8 @@ export interface Column {
 const INTEGER = /^[+-]?[0-9]{1,15}$/;
 const NUMBER = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$/;
 const BOOLEAN = /^(?:true|false)$/i;
+/** Of a sum that is no finite number. */
+const UNIT = 2 ** -64;
 /** Half of a character beyond the Basic Multilingual Plane. */
 const SURROGATE = /[\ud800-\udfff]/;
 
@@ -45,7 +47,10 @@ export function column(name: string): Column {
   let boolean = true;
   let min = Infinity;
   let max = -Infinity;
+  // The sum of finite numbers may be none: from where it is too large on, it is kept in units of 2^64, which is as
+  // exact. No table has so many rows that even that ends.
   let sum = 0;
+  let unit = 1;
   let shortest = Infinity;
   let longest = 0;
 
@@ -62,6 +67,17 @@ export function column(name: string): Column {
     if (!number && SURROGATE.test(cell)) length = [...cell].length;
     if (length < shortest) shortest = length;
     if (length > longest) longest = length;
+  }
+
+  function addInUnits(value: number): number {
+    unit = UNIT;
+    return sum * UNIT + value * UNIT;
+  }
+
+  function mean(): number {
+    const mean = sum / values / unit;
+    // What was rounded up could lie beyond all numbers.
+    return unit === 1 ? mean : Math.min(Math.max(mean, min), max);
   }
 
   function type(): Summary["type"] {
@@ -84,7 +100,9 @@ export function column(name: string): Column {
         distinct++;
         learn(cell, value);
       }
-      if (number) sum += value;
+      if (!number) return;
+      const next = sum + value * unit;
+      sum = Number.isFinite(next) ? next : addInUnits(value);
     },
     distinct: () => distinct,
     summary() {
@@ -92,7 +110,7 @@ export function column(name: string): Column {
       switch (common.type) {
         case "integer":
         case "number":
-          return { ...common, min, max, mean: sum / values };
+          return { ...common, min, max, mean: mean() };
         case "text":
           return { ...common, shortest, longest };
         default:

@@ -95,6 +95,25 @@ test("a file that is not there", async () => {
   assert.match(text, /^cannot read \/t\/no.csv: /);
 });
 
+test("a folder is no table", async () => {
+  const { isError, text } = await new Host({ folders: { "/t": folder } }).call(summarizeTable, { path: "/t" });
+  assert.deepEqual([isError, text], [true, "cannot read /t: it is a folder"]);
+});
+
+test("a sum that is too large has a mean", async () => {
+  const cases: [string[], number][] = [
+    [["1e308", "1.7e308"], 1.35e308],
+    [["-1e308", "-1.7e308", "1"], -9e307],
+    [["1.7e308", "1.7e308", "-1.7e308", "-1.7e308"], 0],
+    [Array(3).fill("1.7976931348623157e308"), Number.MAX_VALUE],
+  ];
+  for (const [cells, mean] of cases) {
+    const csv = ["key,a", ...cells.map((cell, i) => `${i},${cell}`)].join("\n");
+    const { structured } = await new Host().call(summarizeTable, { csv });
+    assert.partialDeepStrictEqual(structured, { columns: [{}, { mean }] });
+  }
+});
+
 test("the key is asked for where no column is one", async () => {
   const csv = "a,b\n1,\n1,2\n";
   const host = new Host({ answers: { key_column: { key: "b" } } });

@@ -90,6 +90,20 @@ class Summaries(unittest.TestCase):
         [column, _] = columns("x,y\n1e16,a\n1,b\n1,c\n-1e16,d\n")
         self.assertEqual(column["mean"], 0.0)
 
+    def test_a_sum_too_large_has_a_mean(self) -> None:
+        cases = [
+            ("1e308 1.7e308", 1.35e308),
+            ("-1e308 -1.7e308 1", -9e307),
+            ("1.7e308 1.7e308 -1.7e308 -1.7e308", 0.0),
+            ("1.7976931348623157e308 " * 3, 1.7976931348623157e308),
+            # Chunk after chunk.
+            ("1.7e308 " * 2500, 1.7e308),
+        ]
+        for cells, mean in cases:
+            rows = "\n".join(f"{number},{cell}" for number, cell in enumerate(cells.split()))
+            [_, column] = columns(f"key,a\n{rows}\n")
+            self.assertAlmostEqual(column["mean"] / 1e308, mean / 1e308, 12)
+
 
 class Keys(unittest.TestCase):
     CSV = "a,b\n1,x\n1,y\n2,\n2,y\n"
@@ -177,6 +191,10 @@ class Files(unittest.TestCase):
             result = call(path=path)
             self.assertTrue(result.is_error)
             self.assertTrue(result.text.startswith(f"cannot read {path}: "), result.text)
+
+    def test_that_are_folders(self) -> None:
+        path = str(self.path.parent)
+        self.assertEqual(call(path=path).text, f"cannot read {path}: it is a folder")
 
 
 class Calls(unittest.TestCase):

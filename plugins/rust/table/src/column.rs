@@ -33,7 +33,25 @@ impl Kind {
 pub(crate) struct Numbers {
     pub(crate) min: f64,
     pub(crate) max: f64,
+    /// The sum is `sum / unit`; see [`Numbers::add`].
     sum: f64,
+    unit: f64,
+}
+
+/// Of a sum that is no finite number.
+const UNIT: f64 = 1.0 / (1_u128 << 64) as f64;
+
+impl Numbers {
+    /// Adds to the sum, which of finite numbers may be none: from where it is too large on, it is kept in units
+    /// of 2^64, which is as exact. No table has so many rows that even that ends.
+    fn add(&mut self, value: f64) {
+        let mut sum = self.sum + value * self.unit;
+        if !sum.is_finite() {
+            self.unit = UNIT;
+            sum = self.sum * UNIT + value * UNIT;
+        }
+        self.sum = sum;
+    }
 }
 
 /// A column, as far as it has been read.
@@ -63,7 +81,7 @@ impl Column {
             integer: true,
             number: true,
             boolean: true,
-            numbers: Numbers { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0 },
+            numbers: Numbers { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0, unit: 1.0 },
             shortest: usize::MAX,
             longest: 0,
         }
@@ -86,7 +104,7 @@ impl Column {
             Some(value) => {
                 self.numbers.min = self.numbers.min.min(value);
                 self.numbers.max = self.numbers.max.max(value);
-                self.numbers.sum += value;
+                self.numbers.add(value);
             }
             None => self.number = false,
         }
@@ -114,7 +132,10 @@ impl Column {
     }
 
     pub(crate) fn mean(&self) -> f64 {
-        self.numbers.sum / self.values as f64
+        let Numbers { min, max, sum, unit } = self.numbers;
+        let mean = sum / self.values as f64 / unit;
+        // What was rounded up could lie beyond all numbers.
+        if unit < 1.0 { mean.max(min).min(max) } else { mean }
     }
 }
 
@@ -182,6 +203,21 @@ mod tests {
         for cell in ["inf", "NaN", ".", "+", "-.", "1e", "1e+", "1e1234", "1 2", "0x10", "1_000", "--1", "٣"]
         {
             assert_eq!(kind(&[cell]), Kind::Text, "{cell}");
+        }
+    }
+
+    #[test]
+    fn a_sum_too_large_has_a_mean() {
+        let cases: [(&[&str], f64); 4] = [
+            (&["1e308", "1.7e308"], 1.35e308),
+            (&["-1e308", "-1.7e308", "1"], -9e307),
+            (&["1.7e308", "1.7e308", "-1.7e308", "-1.7e308"], 0.0),
+            (&["1.7976931348623157e308"; 3], f64::MAX),
+        ];
+        for (cells, mean) in cases {
+            let mut column = Column::new("c");
+            cells.iter().for_each(|cell| column.take(cell));
+            assert_eq!(column.mean(), mean, "{cells:?}");
         }
     }
 

@@ -36,7 +36,11 @@ fn summarize_table(source: Source, call: &Call) -> Result<Structured<Summary>> {
         (None, Some(path)) => {
             let unread = |error| Error::failed(format!("cannot read {path}: {error}"));
             let file = File::open(&path).map_err(unread)?;
-            // What opens may still not be read: a folder, for one.
+            // A folder opens like a file.
+            if file.metadata().map_err(unread)?.is_dir() {
+                return Err(Error::failed(format!("cannot read {path}: it is a folder")));
+            }
+            // What opens may still not be read.
             summarize(file, source.key.as_deref(), call).map_err(|error| match error {
                 Stop::Unread(error) => unread(error),
                 Stop::Told(error) => error,

@@ -100,6 +100,7 @@ fn one_source_is_given() {
         let unread = told(&Host::new(), json!({ "path": path })).unwrap_err();
         assert!(unread.starts_with(&format!("cannot read {path}: ")), "{unread}");
     }
+    assert_eq!(told(&Host::new(), json!({ "path": "/" })).unwrap_err(), "cannot read /: it is a folder");
 }
 
 #[test]

@@ -4,7 +4,7 @@ import { getDirectories } from "wasi:filesystem/preopens@0.2.12";
 import type { Descriptor } from "wasi:filesystem/types@0.2.12";
 
 import { payloadOf } from "./errors.ts";
-import { FileError, type Kind, type Reader, locate } from "./files.shared.ts";
+import { FOLDER, FileError, type Kind, type Reader, locate } from "./files.shared.ts";
 
 export type { Kind, Reader };
 
@@ -14,6 +14,11 @@ const DISPOSE: symbol = Symbol.dispose ?? Symbol.for("dispose");
 
 export function open(path: string): Reader {
   const file = at(path, (folder, inside) => folder.openAt(FOLLOW, inside, {}, { read: true }));
+  // A folder opens like a file, and tells only when it is read that it is none.
+  if (at(path, () => file.getType()) === "directory") {
+    close(file);
+    throw new FileError(path, FOLDER);
+  }
   let offset = 0n;
   return {
     read(size) {

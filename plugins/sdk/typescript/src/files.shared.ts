@@ -10,6 +10,9 @@ export interface Reader {
   close(): void;
 }
 
+/** Why a folder cannot be read as a file. */
+export const FOLDER = "it is a folder";
+
 /** A file that cannot be read or written. */
 export class FileError extends Error {
   override readonly name: string = "FileError";

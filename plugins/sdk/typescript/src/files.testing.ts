@@ -3,13 +3,17 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 
-import { FileError, type Kind, type Reader, locate } from "./files.shared.ts";
+import { FOLDER, FileError, type Kind, type Reader, locate } from "./files.shared.ts";
 import { current } from "./host.testing.ts";
 
 export type { Kind, Reader };
 
 export function open(path: string): Reader {
   const file = at(path, (real) => fs.openSync(real, "r"));
+  if (fs.fstatSync(file).isDirectory()) {
+    fs.closeSync(file);
+    throw new FileError(path, FOLDER);
+  }
   return {
     read(size) {
       const bytes = new Uint8Array(size);

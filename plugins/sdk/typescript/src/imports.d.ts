@@ -42,6 +42,7 @@ declare module "wasi:filesystem/types@0.2.12" {
       openFlags: { create?: boolean; directory?: boolean; exclusive?: boolean; truncate?: boolean },
       flags: { read?: boolean; write?: boolean; mutateDirectory?: boolean },
     ): Descriptor;
+    getType(): DescriptorType;
     read(length: bigint, offset: bigint): [Uint8Array, boolean];
     write(buffer: Uint8Array, offset: bigint): bigint;
     readDirectory(): DirectoryEntryStream;

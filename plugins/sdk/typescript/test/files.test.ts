@@ -20,6 +20,7 @@ test("files of a granted folder", () => {
       { name: "in", kind: "folder" },
     ]);
     assert.equal(readFileSync(join(real, "a.txt"), "utf8"), "abc€");
+    assert.throws(() => readChunks("/data/in"), new FileError("/data/in", "it is a folder"));
     remove("/data/in");
     remove("/data/a.txt");
     assert.deepEqual(readDir("/data"), []);
