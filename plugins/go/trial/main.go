@@ -120,7 +120,7 @@ func log(call *layby.Call, _ none) (string, error) {
 
 type roundsArgs struct {
 	Rounds  int `json:"rounds" min:"1" max:"100" default:"3" desc:"How many rounds."`
-	SleepMS int `json:"sleep_ms" min:"0" default:"0" desc:"How long to sleep after each answer, in milliseconds."`
+	SleepMS int `json:"sleep_ms" min:"0" max:"3600000" default:"0" desc:"How long to sleep after each answer, in milliseconds."`
 }
 
 // A round is what a round leaves in memory.

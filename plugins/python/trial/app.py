@@ -110,7 +110,7 @@ class Round:
 def rounds(
     rounds: Annotated[int, Field(ge=1, le=100, description="How many rounds.")] = 3,
     sleep_ms: Annotated[
-        int, Field(ge=0, description="How long to sleep after each answer, in milliseconds.")
+        int, Field(ge=0, le=3_600_000, description="How long to sleep after each answer, in milliseconds.")
     ] = 0,
 ) -> str:
     """Draws a number, asks about it and sleeps, round after round, and tells all at the end."""

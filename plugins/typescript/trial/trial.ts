@@ -4,31 +4,31 @@ import { type Answer, ToolError, config, form, log, plugin, tool } from "layby";
 import * as z from "zod";
 
 const echo = tool(
-  { name: "echo", description: "Answers with the text it was given.", input: z.object({ text: z.string() }) },
+  { name: "echo", description: "Answers with the text it was given.", input: z.strictObject({ text: z.string() }) },
   ({ text }) => text,
 );
 
 const fail = tool(
-  { name: "fail", description: "Fails with the message it was given.", input: z.object({ message: z.string() }) },
+  { name: "fail", description: "Fails with the message it was given.", input: z.strictObject({ message: z.string() }) },
   ({ message }) => {
     throw new Error(message);
   },
 );
 
 const trap = tool(
-  { name: "trap", description: "Ends its instance.", input: z.object({}) },
+  { name: "trap", description: "Ends its instance.", input: z.strictObject({}) },
   // Nothing is left that could settle this promise, and the engine gives up.
   () => new Promise<string>(() => {}),
 );
 
-const spin = tool({ name: "spin", description: "Never ends.", input: z.object({}) }, () => {
+const spin = tool({ name: "spin", description: "Never ends.", input: z.strictObject({}) }, () => {
   for (;;);
 });
 
 const sleep = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds));
 
 const wait = tool(
-  { name: "wait", description: "Waits until it is cancelled.", input: z.object({}) },
+  { name: "wait", description: "Waits until it is cancelled.", input: z.strictObject({}) },
   async (_, call) => {
     for (let done = 1; ; done++) {
       call.progress(done);
@@ -52,17 +52,17 @@ function told(answer: Answer<z.output<typeof Value>>): string {
   }
 }
 
-const ask = tool({ name: "ask", description: "Asks two questions at once.", input: z.object({}) }, (_, call) => {
+const ask = tool({ name: "ask", description: "Asks two questions at once.", input: z.strictObject({}) }, (_, call) => {
   const [first, second] = call.askAll([form("first", "The first?", Value), form("second", "The second?", Value)]);
   return `first: ${told(first)}, second: ${told(second)}`;
 });
 
 const configured = tool(
-  { name: "config", description: "Answers with a value of the policy.", input: z.object({ key: z.string() }) },
+  { name: "config", description: "Answers with a value of the policy.", input: z.strictObject({ key: z.string() }) },
   ({ key }) => config(key) ?? "no value",
 );
 
-const logs = tool({ name: "log", description: "Logs in four ways.", input: z.object({}) }, (_, call) => {
+const logs = tool({ name: "log", description: "Logs in four ways.", input: z.strictObject({}) }, (_, call) => {
   log("warn", "a line by wasi:logging", "trial");
   call.log("notice", "a line by the call");
   console.error("a line on standard error");
@@ -94,9 +94,9 @@ export const rounds = tool(
   {
     name: "rounds",
     description: "Draws a number, asks about it and sleeps, round after round, and tells all at the end.",
-    input: z.object({
+    input: z.strictObject({
       rounds: z.int().min(1).max(100).default(3).describe("How many rounds."),
-      sleep_ms: z.int().min(0).default(0).describe("How long to sleep after each answer, in milliseconds."),
+      sleep_ms: z.int().min(0).max(3_600_000).default(0).describe("How long to sleep after each answer, in milliseconds."),
     }),
   },
   async ({ rounds, sleep_ms }, call) => {

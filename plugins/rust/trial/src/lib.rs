@@ -15,9 +15,15 @@ use layby_plugin::{
 };
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Echo {
     text: String,
 }
+
+/// Not even what would be ignored.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
 
 /// Returns the text.
 #[tool(read_only)]
@@ -26,6 +32,7 @@ fn echo(args: Echo) -> Result<String> {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Fail {
     message: String,
 }
@@ -38,13 +45,13 @@ fn fail(args: Fail) -> Result<()> {
 
 /// Traps.
 #[tool]
-fn trap() -> Result<()> {
+fn trap(_: Nothing) -> Result<()> {
     panic!("told to panic");
 }
 
 /// Computes for ever.
 #[tool]
-fn spin() -> Result<()> {
+fn spin(_: Nothing) -> Result<()> {
     let mut rounds = 0_u64;
     loop {
         rounds = black_box(rounds.wrapping_add(1));
@@ -53,7 +60,7 @@ fn spin() -> Result<()> {
 
 /// Waits until it is cancelled.
 #[tool]
-fn wait(call: &Call) -> Result<()> {
+fn wait(_: Nothing, call: &Call) -> Result<()> {
     let mut turns = 0.0;
     loop {
         turns += 1.0;
@@ -73,7 +80,7 @@ struct Reply {
 
 /// Asks two questions at once.
 #[tool]
-fn ask(call: &Call) -> Result<String> {
+fn ask(_: Nothing, call: &Call) -> Result<String> {
     let questions = (form::<Reply>("first", "The first?"), form::<Reply>("second", "The second?"));
     let (first, second) = call.ask_all(questions)?;
     Ok(format!("first: {}, second: {}", shown(first), shown(second)))
@@ -88,6 +95,7 @@ fn shown(answer: Answer<Reply>) -> String {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Config {
     key: String,
 }
@@ -100,7 +108,7 @@ fn config(args: Config) -> Result<String> {
 
 /// Writes a line to each place for lines.
 #[tool]
-fn log(call: &Call) -> Result<String> {
+fn log(_: Nothing, call: &Call) -> Result<String> {
     logging::log(Level::Warn, "trial", "a line by wasi:logging");
     call.log(LogLevel::Notice, "a line by the call");
     eprintln!("a line on standard error");
@@ -109,6 +117,7 @@ fn log(call: &Call) -> Result<String> {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Rounds {
     /// How many rounds.
     #[serde(default = "three")]
@@ -116,6 +125,7 @@ struct Rounds {
     rounds: u32,
     /// How long to sleep after each answer, in milliseconds.
     #[serde(default)]
+    #[schemars(range(max = 3_600_000))]
     sleep_ms: u64,
 }
 
@@ -174,6 +184,7 @@ layby_plugin::plugin!(ask, config, echo, fail, log, rounds, spin, trap, wait);
 #[allow(clippy::unwrap_used)]
 mod tests {
     use layby_plugin::{
+        Tool as _,
         testing::Host,
         types::{Content, InputAnswer, Question, ToolError, ToolResult},
     };
@@ -228,6 +239,16 @@ mod tests {
         assert_eq!(text(&result), format!("{lines}\ndigest {:016x}", fnv1a(lines.as_bytes())));
         let done: Vec<_> = host.progress().into_iter().map(|(done, total, _)| (done, total)).collect();
         assert_eq!(done, [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]);
+    }
+
+    #[test]
+    fn bounds_are_told_and_whole_numbers_taken() {
+        let schema = rounds::definition().input_schema;
+        for bound in [r#""minimum":1,"#, r#""maximum":100"#, r#""minimum":0,"#, r#""maximum":3600000"#] {
+            assert!(schema.contains(bound), "{schema}");
+        }
+        let host = Host::new().answer(InputAnswer::Declined);
+        assert!(host.call_tool::<rounds>(r#"{"rounds":1.0,"sleep_ms":1e0}"#).is_ok());
     }
 
     #[test]

@@ -166,8 +166,8 @@ class Writer:
         """The schema of an object with these fields."""
         properties: dict[str, Schema] = {}
         for member in members:
-            # A result leaves out what is None by default; so it is never null either.
-            absent = self.mode == "output" and member.default is None
+            # What is None by default is left out, in arguments as in results; so it is never null either.
+            absent = member.default is None
             schema = self.of(without_none(member.hint) if absent else member.hint)
             if member.description and "description" not in schema:
                 schema = {**schema, "description": member.description}
