@@ -37,3 +37,4 @@ mod restart;
 mod scaffold;
 mod stdio;
 mod trace;
+mod world;

@@ -1,0 +1,165 @@
+//! Park, change the world, then answer: what a task that waits is promised, whatever becomes of what it began with.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use layby_tests::{Client, Host, Setup, eventually, guests, text};
+use serde_json::{Value, json};
+
+/// Parks at once.
+const CALL: &str = "[call]\ndeadline = \"100ms\"\nlinger = \"0s\"\n";
+const ASK: &str = "[grants]\nask = [\"form\"]\n";
+
+/// A task of the plugin `probe` that is parked at the first of its `rounds` questions.
+struct Parked {
+    host: Host,
+    id: String,
+}
+
+async fn parked(host: &Host, id: &str) {
+    eventually("the task is parked", || async {
+        let tasks = host.tasks().await;
+        tasks.iter().any(|task| task["taskId"] == id && task["parked"] == true).then_some(())
+    })
+    .await;
+}
+
+impl Parked {
+    async fn asks(rounds: usize) -> Self {
+        let host = Setup::new().plugin("probe", &format!("{CALL}{ASK}")).start().await;
+        let id = host.client().task("ask", json!({ "rounds": rounds })).await;
+        parked(&host, &id).await;
+        Self { host, id }
+    }
+
+    fn client(&self) -> Client {
+        self.host.client()
+    }
+
+    /// Answers the question that is open.
+    async fn answer(&self, value: &str) {
+        let task = self.client().status(&self.id, "input_required").await;
+        let asked = task["inputRequests"].as_object().expect("questions");
+        let key = asked.keys().next().expect("a question");
+        self.client().accept(&self.id, key, json!({ "value": value })).await.result();
+    }
+
+    /// What the tool says in the end: how many answers, and why it got no more.
+    async fn ends(&self) -> (u64, Option<String>) {
+        let task = self.client().status(&self.id, "completed").await;
+        let result: Value = serde_json::from_str(text(&task["result"])).expect("the tool's own JSON");
+        (result["count"].as_u64().expect("a count"), result["error"].as_str().map(str::to_owned))
+    }
+
+    /// Puts another policy and perhaps another component in the plugin's place, and waits until they serve.
+    async fn replace(&self, component: &str, policy: &str) {
+        let was = self.host.plugin("probe").await["adoptedAt"].clone();
+        self.host.put("probe", &guests::component(component), policy);
+        eventually("the new pair serves", || async {
+            let row = self.host.plugin("probe").await;
+            (row["adoptedAt"] != was).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn another_component_serves_new_calls_and_not_the_task() {
+    let task = Parked::asks(2).await;
+    // A rewritten policy: the new build gets its grants.
+    task.replace("rust/trial", &format!("# read again\n{CALL}{ASK}")).await;
+    assert_eq!(text(task.client().call("echo", json!({ "text": "new" })).await.result()), "new");
+    task.answer("a").await;
+    task.answer("b").await;
+    assert_eq!(task.ends().await, (2, None));
+}
+
+#[tokio::test]
+async fn a_component_without_grants_asks_nothing_for_the_old_one() {
+    let task = Parked::asks(2).await;
+    task.replace("rust/trial", &format!("{CALL}{ASK}")).await;
+    task.answer("a").await;
+    let (count, why) = task.ends().await;
+    assert_eq!(count, 1, "what was asked before is answered");
+    assert!(why.is_some(), "and nothing is asked any more");
+}
+
+#[tokio::test]
+async fn a_revoked_grant_holds_for_what_comes_next() {
+    let task = Parked::asks(2).await;
+    task.replace("probe", CALL).await;
+    task.answer("a").await;
+    let (count, why) = task.ends().await;
+    assert_eq!(count, 1);
+    assert!(why.is_some());
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_gone_ends_its_tasks_well_and_asks_nothing() {
+    let task = Parked::asks(2).await;
+    fs::remove_file(task.host.setup().plugins().join("probe.wasm")).expect("the component");
+    let client = task.client();
+    eventually("the tools go", || async { client.tools().await.is_empty().then_some(()) }).await;
+    task.answer("a").await;
+    let (count, why) = task.ends().await;
+    assert_eq!(count, 1);
+    assert!(why.is_some());
+}
+
+#[tokio::test]
+async fn a_tighter_policy_is_for_new_runs() {
+    let task = Parked::asks(3).await;
+    let tight = format!("[limits]\nquestions = 1\nfuel = 100_000\n{CALL}{ASK}");
+    task.replace("probe", &tight).await;
+    for answer in ["a", "b", "c"] {
+        task.answer(answer).await;
+    }
+    assert_eq!(task.ends().await, (3, None));
+}
+
+#[tokio::test]
+async fn compiled_code_that_is_gone_is_made_again() {
+    let Parked { mut host, id } = Parked::asks(1).await;
+    host.kill();
+    fs::remove_dir_all(host.setup().data().join("compiled")).expect("the compiled code");
+    let task = Parked { host: host.restart().await, id };
+    task.answer("a").await;
+    assert_eq!(task.ends().await, (1, None));
+}
+
+#[tokio::test]
+async fn bytes_that_cannot_be_read_are_waited_for() {
+    let task = Parked::asks(1).await;
+    let digest = task.host.plugin("probe").await["digest"].as_str().expect("a digest").to_owned();
+    task.replace("rust/trial", &format!("# read again\n{CALL}{ASK}")).await;
+    let kept = task.host.setup().data().join("components").join(format!("{digest}.wasm"));
+    let away = kept.with_extension("away");
+    fs::rename(&kept, &away).expect("the kept bytes");
+    task.answer("a").await;
+    eventually("the failure is logged", || async {
+        task.host.log().contains("its kept bytes cannot be read").then_some(())
+    })
+    .await;
+    assert_eq!(task.client().get(&task.id).await.result()["status"], "working", "nothing is settled");
+    fs::rename(&away, &kept).expect("the kept bytes");
+    assert_eq!(task.ends().await, (1, None));
+}
+
+#[tokio::test]
+async fn a_sleep_does_not_follow_a_clock_that_is_set() {
+    let setup = Setup::new();
+    let clock = setup.root().join("clock");
+    let setup = setup.env("LAYBYTEST_CLOCK", &clock.display().to_string());
+    let host = setup.plugin("probe", CALL).start().await;
+    let client = host.client();
+    let begin = Instant::now();
+    let id = client.task("nap", json!({ "ms": 4000 })).await;
+    parked(&host, &id).await;
+    // Almost a day on.
+    fs::write(&clock, "82800000").expect("a clock");
+    let task = client.status(&id, "completed").await;
+    assert_eq!(text(&task["result"]), "slept 4000 ms");
+    assert!(begin.elapsed() >= Duration::from_secs(4), "it slept too little");
+}
