@@ -148,3 +148,21 @@ async fn an_upgrade_is_rehearsed_before_it_is_made() {
     // It was a rehearsal: the task is as it was.
     assert_eq!(client.get(&id).await.result()["status"], "input_required");
 }
+
+/// Journals that earlier versions wrote: `VERSION.json`, of `contract_call` of the released component.
+#[tokio::test]
+async fn journals_of_each_version_still_replay() {
+    let host = Setup::new().start().await;
+    let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let component = tests.join("components/plugin-1.0.0.wasm");
+    let mut versions = 0;
+    for entry in fs::read_dir(tests.join("journals")).expect("journals") {
+        let file = entry.expect("a file").path();
+        let (file, component) = (file.display().to_string(), component.display().to_string());
+        let shown = replay(&host, &[&file, "--plugin", &component]).await;
+        assert_eq!(shown["verdict"], "same", "{file}: {shown}");
+        assert_eq!(shown["recorded"], shown["replayed"], "{file}");
+        versions += 1;
+    }
+    assert!(versions >= 1);
+}

@@ -214,7 +214,17 @@ impl Caller for Viewer {
     }
 
     fn log(&self, _: Audience, level: wit_call::LogLevel, message: &str) {
-        self.lock().said(&format!("{level:?}").to_lowercase(), message);
+        self.lock().said(
+            match level {
+                wit_call::LogLevel::Debug => "debug",
+                wit_call::LogLevel::Info => "info",
+                wit_call::LogLevel::Notice => "notice",
+                wit_call::LogLevel::Warning => "warning",
+                wit_call::LogLevel::Error => "error",
+                wit_call::LogLevel::Critical => "critical",
+            },
+            message,
+        );
     }
 }
 
