@@ -53,8 +53,10 @@ impl Recorded {
     /// There is no journal, or it is damaged.
     pub(in crate::commands) fn of(task: &Task, pieces: &[Vec<u8>]) -> Result<Self, Failure> {
         if pieces.is_empty() {
-            let text =
-                format!("{}: the task has no journal, because its plugin does what is not recorded", task.id);
+            let text = format!(
+                "{}: the task has no journal, because its plugin has a `files` grant, whose use is not recorded yet",
+                task.id
+            );
             return Err(Failure::refused("no_journal", text));
         }
         let kept = Kept::open(pieces).map_err(|e| Failure::refused("journal_damaged", e.to_string()))?;
