@@ -321,6 +321,22 @@ async fn an_author_who_writes_during_each_build_sees_the_last_version_built() {
     dev.stop("TERM").await;
 }
 
+/// As make does it: what is newer than its source is not made again.
+#[tokio::test]
+async fn a_build_that_compares_times_does_not_miss_what_was_written_while_it_ran() {
+    let project = Project::new(&chameleon::version("1", "first"));
+    let make = "mkdir -p build; [ build/toy.wasm -nt plugin.wasm ] && exit 0; cp plugin.wasm read; touch began\n\
+                until [ -f go ]; do sleep 0.02; done; cp read build/toy.wasm\n";
+    project.write("build.sh", make.as_bytes());
+    let dev = Dev::start(&project, &[]).await;
+    let began = project.path().join("began");
+    eventually("the build begins", || async { began.exists().then_some(()) }).await;
+    project.write("plugin.wasm", &chameleon::version("2", "second"));
+    project.write("go", b"");
+    dev.line(&["  + second"], 1).await;
+    dev.stop("TERM").await;
+}
+
 #[tokio::test]
 async fn what_a_good_build_leaves_running_is_ended_and_named() {
     let project = Project::new(&chameleon::version("1", "tool"));

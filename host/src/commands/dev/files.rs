@@ -101,6 +101,22 @@ impl Files {
         }
     }
 
+    /// Makes those of `paths` as new as now: a tool that compares times, such as make, takes a source that was written
+    /// while it worked for older than what it made of it. Their contents are as they were. Blocking, for a moment.
+    pub(super) fn freshen(&self, paths: &BTreeSet<PathBuf>) {
+        // Of others it could not be told afterwards that nothing has changed.
+        let known = |path: &&PathBuf| self.files.get(*path).is_some_and(|stamp| stamp.digest.is_some());
+        for path in paths.iter().filter(known) {
+            let touched = std::fs::File::options()
+                .write(true)
+                .open(path)
+                .and_then(|file| file.set_modified(std::time::SystemTime::now()));
+            if let Err(e) = touched {
+                tracing::debug!(path = %path.display(), "a source that changed during its build stays as old as it is: {e}");
+            }
+        }
+    }
+
     /// The files that differ in `new`.
     pub(super) fn changes(&self, new: &Self) -> BTreeSet<PathBuf> {
         let gone = self.files.keys().filter(|path| !new.files.contains_key(*path));
