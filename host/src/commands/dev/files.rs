@@ -101,11 +101,13 @@ impl Files {
         }
     }
 
-    /// Makes those of `paths` as new as now: a tool that compares times, such as make, takes a source that was written
+    /// Makes those of `paths` that were there before, and are in `now`, as new as this moment: a tool that compares times, such as make, takes a source that was written
     /// while it worked for older than what it made of it. Their contents are as they were. Blocking, for a moment.
-    pub(super) fn freshen(&self, paths: &BTreeSet<PathBuf>) {
+    pub(super) fn freshen(&self, now: &Self, paths: &BTreeSet<PathBuf>) {
         // Of others it could not be told afterwards that nothing has changed.
-        let known = |path: &&PathBuf| self.files.get(*path).is_some_and(|stamp| stamp.digest.is_some());
+        let known = |path: &&PathBuf| {
+            self.files.contains_key(*path) && now.files.get(*path).is_some_and(|stamp| stamp.digest.is_some())
+        };
         for path in paths.iter().filter(known) {
             let touched = std::fs::File::options()
                 .write(true)

@@ -264,7 +264,7 @@ impl Dev {
         self.put_built(ended);
         let mut changed = build.base.changes(&self.files);
         changed.retain(|path| self.is_source(path));
-        self.files.freshen(&changed);
+        build.base.freshen(&self.files, &changed);
         let passing = std::mem::take(&mut build.changes).difference(&changed).cloned().collect();
         let Some((paths, pause)) = self.pace.ended(changed, passing) else { return };
         self.remark(&paths, pause);

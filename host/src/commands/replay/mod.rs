@@ -88,7 +88,8 @@ pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Fail
         if !out.json {
             viewer.heading(&recorded);
         }
-        let verdict = replay(&recorded, &bytes, &viewer).await?;
+        let engine = engine(&config)?;
+        let verdict = replay(&engine, &recorded, &bytes, &viewer).await?;
         if out.json {
             out.json(&report(&recorded, &bytes, &verdict, viewer.take()))?;
         } else {
@@ -113,11 +114,22 @@ fn kept_component(recorded: &Recorded, config: &Config) -> Result<Vec<u8>, Failu
         })
 }
 
+/// An engine that takes compiled code from the data folder, where there is one: a large runtime compiles for half a minute.
+pub(super) fn engine(config: &Config) -> Result<Arc<Engine>, Failure> {
+    let data = Some(config.serve.data.as_path()).filter(|data| data.is_dir());
+    Ok(Engine::open(data, 1)?)
+}
+
 /// Runs `bytes` against the journal.
 ///
 /// # Errors
 /// Its header or the component cannot be used at all.
-pub(super) async fn replay(recorded: &Recorded, bytes: &[u8], viewer: &Viewer) -> Result<Verdict, Failure> {
+pub(super) async fn replay(
+    engine: &Engine,
+    recorded: &Recorded,
+    bytes: &[u8],
+    viewer: &Viewer,
+) -> Result<Verdict, Failure> {
     let header = &recorded.kept.header;
     if header.semantics != SEMANTICS {
         let text = "the journal was recorded under other rules of WebAssembly: use the layby that wrote it";
@@ -126,11 +138,10 @@ pub(super) async fn replay(recorded: &Recorded, bytes: &[u8], viewer: &Viewer) -
     let settings: Settings = serde_json::from_str(&header.policy)
         .map_err(|e| Failure::refused("journal_damaged", format!("its settings cannot be read: {e}")))?;
     let digest = Digest::of(bytes);
-    let engine = Engine::open(None, 1)?;
     let component = engine
         .component(digest, bytes)
         .map_err(|e| Failure::refused("plugin_not_a_component", format!("{e:#}")))?;
-    let prepared = Linked::new(&engine)?
+    let prepared = Linked::new(engine)?
         .prepare(&component, bytes)
         .map_err(|e| Failure::refused("plugin_wrong_world", e.to_string()))?;
     // Fuel is the same only for the same component under the same compiler.

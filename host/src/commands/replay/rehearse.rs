@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Verdict, export::Recorded, line, replay, show::Viewer};
+use super::{Verdict, engine, export::Recorded, line, replay, show::Viewer};
 use crate::{
     base::{Digest, neutral_line, read_file},
     commands::{
@@ -72,31 +72,36 @@ pub(crate) fn run(args: &Args, config: &Config, out: Out) -> Result<Exit, Failur
             }
         }
         store.close().await;
-        let listed = listed(&bytes, config).await?;
+        let engine = engine(config)?;
+        let listed = listed(&engine, &bytes, config).await?;
         let changes = changes(&row.listed, &listed);
         let mut rehearsed = Vec::new();
         for (task, pieces) in under_way {
-            rehearsed.push(rehearse(&task, &pieces, &bytes).await?);
+            rehearsed.push(rehearse(&engine, &task, &pieces, &bytes).await?);
         }
         tell(name, &bytes, &changes, &rehearsed, out)
     })
 }
 
-async fn rehearse(task: &Task, pieces: &[Vec<u8>], bytes: &[u8]) -> Result<Rehearsed, Failure> {
+async fn rehearse(
+    engine: &Engine,
+    task: &Task,
+    pieces: &[Vec<u8>],
+    bytes: &[u8],
+) -> Result<Rehearsed, Failure> {
     let verdict = match Recorded::of(task, pieces) {
-        Ok(recorded) => replay(&recorded, bytes, &Viewer::new(false, true)).await?,
+        Ok(recorded) => replay(engine, &recorded, bytes, &Viewer::new(false, true)).await?,
         Err(failure) => Verdict::Broke(failure.message),
     };
     Ok(Rehearsed { task: task.id.to_string(), tool: task.tool.clone(), verdict })
 }
 
 /// What the new build lists, as a row of the store has it.
-async fn listed(bytes: &[u8], config: &Config) -> Result<String, Failure> {
-    let engine = Engine::open(None, 1)?;
+async fn listed(engine: &Engine, bytes: &[u8], config: &Config) -> Result<String, Failure> {
     let refused = |problem: &crate::plugins::Problem| {
         Failure::refused(problem.code, format!("{}. {}", problem.reason, problem.advice))
     };
-    match look(&engine, Digest::of(bytes), bytes, config).await {
+    match look(engine, Digest::of(bytes), bytes, config).await {
         Ok(looked) => match &looked.problem {
             Some(problem) => Err(refused(problem)),
             None => Ok(looked.listed()),
