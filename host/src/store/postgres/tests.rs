@@ -109,6 +109,24 @@ async fn what_is_no_server_is_named() {
 }
 
 #[tokio::test]
+async fn a_server_in_recovery_is_refused() {
+    let database = Database::new().await;
+    let mut c = database.connect().await;
+    // What a copy says of itself, said by a function that is found first.
+    for statement in [
+        "CREATE SCHEMA copy",
+        "CREATE FUNCTION copy.pg_is_in_recovery() RETURNS bool LANGUAGE sql AS 'SELECT true'",
+    ] {
+        c.execute(statement).await.unwrap();
+    }
+    let url = format!("{}?options=-csearch_path%3Dcopy%2Cpg_catalog%2Cpublic", database.url);
+    match PostgresStore::open(&url, &StoreConfig::default()).await.err() {
+        Some(StoreError::Unreachable(why)) => assert!(why.contains("primary"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn lost_connections_are_opened_again() {
     let database = Database::new().await;
     let store = open(&database).await;
