@@ -88,8 +88,8 @@ mod outgoing {
     use wasip2::http::{
         outgoing_handler::handle,
         types::{
-            Fields, FutureIncomingResponse, IncomingBody, Method, OutgoingBody, OutgoingRequest, RequestOptions,
-            Scheme,
+            Fields, FutureIncomingResponse, IncomingBody, Method, OutgoingBody, OutgoingRequest,
+            RequestOptions, Scheme,
         },
     };
 
