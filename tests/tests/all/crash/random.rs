@@ -70,6 +70,7 @@ impl Job {
 
     fn call(&self) -> Value {
         match self {
+            Self::Nap { ms, step: None } => json!({ "name": "nap", "arguments": { "ms": ms } }),
             Self::Nap { ms, step } => json!({ "name": "nap", "arguments": { "ms": ms, "step_ms": step } }),
             Self::Report { count, pause } => {
                 json!({ "name": "report", "arguments": { "count": count, "pause_ms": pause } })
