@@ -122,6 +122,10 @@ pub trait Caller: Send + Sync + 'static {
     /// # Errors
     /// The run is being stopped: no effect may begin any more.
     fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>>;
+    /// Asked just before an effect leaves: false where another process may soon go on with the run, or does already.
+    fn may_send(&self) -> bool {
+        true
+    }
     /// `changed`.
     fn changed(&self, what: wit_call::Change);
     /// A line of the log.

@@ -56,6 +56,9 @@ impl TaskRules {
     /// How long new entries of a task's journal may wait for their commit, where nothing else commits them. What a crash
     /// then loses are readings of clocks and the like, which happen again.
     pub const FLUSH: Millis = Millis(1000);
+    /// No effect leaves when less of the lease is left: what was on its way is out before another process goes on. Of a short
+    /// lease a third.
+    pub const LEASE_MARGIN: Millis = Millis::from_secs(5);
     /// How long a run that is handed back waits for its requests: most servers answer within this, and a shutdown
     /// has little more.
     pub const EFFECTS: Millis = Millis::from_secs(3);

@@ -17,6 +17,7 @@ use crate::{
     capabilities::{Asked, Audience, Caller, Flights, Stopping, wit_call},
     plugins::Plugins,
     store::{Answer, QuestionKind},
+    tasks::Leased,
 };
 
 /// The target of what plugins write: their log and their standard streams.
@@ -74,6 +75,8 @@ pub(super) struct Run {
     pub(super) slept: Notify,
     /// Whether effects wait for a commit, and those that do.
     durable: AtomicBool,
+    /// The right to act for the task that it has become.
+    leased: OnceLock<Leased>,
     commits: Mutex<Vec<oneshot::Sender<()>>>,
     pub(super) to_commit: Notify,
     /// Its exchanges by HTTP.
@@ -112,6 +115,7 @@ impl Run {
             sleep: Mutex::new(None),
             slept: Notify::new(),
             durable: AtomicBool::new(false),
+            leased: OnceLock::new(),
             commits: Mutex::default(),
             to_commit: Notify::new(),
             flights: Flights::default(),
@@ -192,7 +196,8 @@ impl Run {
 
     /// From now on no effect begins before its start is committed. Said before the journal is looked at for the first
     /// commit: what was recorded without waiting is then in it.
-    pub(super) fn becomes_durable(&self) {
+    pub(super) fn becomes_durable(&self, leased: Leased) {
+        let _ = self.leased.set(leased);
         self.durable.store(true, Ordering::SeqCst);
     }
 
@@ -318,6 +323,10 @@ impl Caller for Run {
             // A driver that has ended dropped the sender.
             committed.await.map_err(|_| Stopping)
         })
+    }
+
+    fn may_send(&self) -> bool {
+        self.leased.get().is_none_or(Leased::lasts)
     }
 
     fn changed(&self, what: wit_call::Change) {

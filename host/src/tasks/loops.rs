@@ -88,6 +88,7 @@ impl Inner {
     async fn heartbeat(&self, end: &CancellationToken) {
         // After a long stop (suspended, SIGSTOP) others may have taken our tasks: our runs stop first.
         if !self.has_lease() {
+            self.lapses.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
             tracing::error!("the lease of this process has run out: its runs stop");
             self.registry.unleased(&faults::interrupted());
         }

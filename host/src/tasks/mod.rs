@@ -115,6 +115,26 @@ pub enum Admission {
     Repeat(Box<Task>),
 }
 
+/// How long this process may still act for its tasks.
+#[derive(Clone, Debug)]
+pub struct Leased {
+    until: Arc<AtomicU64>,
+    margin: u64,
+    lapses: Arc<AtomicU64>,
+    /// Lapses before this right began.
+    of: u64,
+}
+
+impl Leased {
+    /// True while the lease has been held all the time, and enough of it is left for an effect to leave before it ends,
+    /// by a clock that goes on while the machine sleeps.
+    pub fn lasts(&self) -> bool {
+        // In this order: a lapse is counted before the lease is renewed.
+        let enough = boottime_ms() + self.margin < self.until.load(Ordering::Acquire);
+        enough && self.lapses.load(Ordering::Acquire) == self.of
+    }
+}
+
 /// The tasks of this process and its store. Cheap to clone handles of: use `Arc`.
 pub struct Tasks {
     inner: Arc<Inner>,
@@ -132,7 +152,9 @@ struct Inner {
     boot: BootId,
     os_boot: Uuid,
     /// End of this process's lease as last committed, in milliseconds of the boot-time clock.
-    lease_until: AtomicU64,
+    lease_until: Arc<AtomicU64>,
+    /// How often the lease ran out before it was renewed.
+    lapses: Arc<AtomicU64>,
     registry: Registry,
     rhythm: Rhythm,
     live: Live,
@@ -160,7 +182,8 @@ impl Tasks {
             settings: config.store.clone(),
             boot: BootId(Uuid::new_v4()),
             os_boot: os_boot_id()?,
-            lease_until: AtomicU64::new(0),
+            lease_until: Arc::default(),
+            lapses: Arc::default(),
             registry: Registry::default(),
             rhythm: Rhythm::default(),
             live: Live::new(config.host.live_tasks),
@@ -181,6 +204,13 @@ impl Tasks {
     /// Every committed change of a task in this process.
     pub fn changes(&self) -> broadcast::Receiver<TaskId> {
         self.inner.changes.subscribe()
+    }
+
+    /// The right of this process to act for its tasks, to be looked at before each effect.
+    pub fn leased(&self) -> Leased {
+        let margin = TaskRules::LEASE_MARGIN.0.min(self.inner.settings.lease.0 / 3);
+        let lapses = self.inner.lapses.clone();
+        Leased { until: self.inner.lease_until.clone(), margin, of: lapses.load(Ordering::Acquire), lapses }
     }
 
     /// The time by the clock that tasks go by.

@@ -238,6 +238,39 @@ async fn a_post_whose_outcome_is_unknown_is_not_sent_again() {
     }
 }
 
+/// Between the commit and the write it stands still for longer than its lease, and then goes on.
+#[tokio::test]
+async fn a_host_that_has_lost_its_lease_sends_nothing() {
+    let server = Recorder::start().await;
+    let gate = std::env::temp_dir()
+        .join(format!("layby-gate-{}", server.origin().rsplit(':').next().expect("a port")));
+    let reached = std::path::PathBuf::from(format!("{}.reached", gate.display()));
+    let policy = format!(
+        "[call]\ndeadline = \"50ms\"\nlinger = \"60s\"\n[grants]\nhttp = [{{ allow = \"{}\" }}]",
+        all(&server)
+    );
+    let setup = Setup::probe(&policy).config("[store]\nlease = \"1s\"\ntakeover = \"500ms\"");
+    let pause = format!("effect.after-start-commit=pause:{}", gate.display());
+    let first = setup.env("LAYBY_FAILPOINTS", &pause).start().await;
+    let id = first.client().task("fetch", json!({ "requests": post(&server), "nap_ms": 300 })).await;
+    eventually("the request is committed", || async { reached.exists().then_some(()) }).await;
+    first.signal("STOP");
+    let second = first.beside().await;
+    let task = second.client().status(&id, "failed").await;
+    assert_eq!(task["error"]["data"]["code"], "outcome_unknown", "{task}");
+    std::fs::write(&gate, "").expect("a gate");
+    first.signal("CONT");
+    logged(&first, "the lease of this process has run out").await;
+    // It is well again, and has sent nothing of the old.
+    let nap = first.client().call("nap", json!({ "ms": 1 })).await;
+    assert_eq!(text(nap.result()), "slept 1 ms");
+    assert_eq!(first.client().get(&id).await.result()["status"], "failed");
+    assert_eq!(server.lines(), Vec::<String>::new());
+    for file in [gate, reached] {
+        std::fs::remove_file(file).expect("a file of this test");
+    }
+}
+
 #[tokio::test]
 async fn a_post_that_was_not_committed_is_sent_once() {
     let server = Recorder::start().await;

@@ -127,8 +127,14 @@ impl Shared {
                 if self.caller.commit().await.is_err() {
                     return std::future::pending().await;
                 }
-                std::mem::forget(unsent);
                 failpoint!("effect.after-start-commit");
+                if !self.caller.may_send() {
+                    // Said in the journal when this is dropped: nothing was sent.
+                    let why =
+                        "the lease is about to end, and another host may go on with this run".to_owned();
+                    return self.end(Abort::Host(why)).await;
+                }
+                std::mem::forget(unsent);
                 self.flights.sent(out);
                 let end = self.sent(ready, options).await;
                 failpoint!("effect.after-send");

@@ -118,7 +118,7 @@ impl Driver {
         let kept = start.held.is_some() && run.past.journal.pinned().is_none();
         if let Some(held) = &start.held {
             run.became(held.id);
-            run.becomes_durable();
+            run.becomes_durable(runs.tasks.leased());
         }
         Self {
             deadline: Some(now + client.patience(call).duration()),
@@ -154,7 +154,7 @@ impl Driver {
         task: &store::Task,
         resuming: Resuming,
     ) -> Self {
-        run.becomes_durable();
+        run.becomes_durable(runs.tasks.leased());
         Self {
             runs,
             request,
