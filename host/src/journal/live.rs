@@ -272,7 +272,7 @@ impl Inner {
     }
 
     pub(super) fn head(&mut self, header: impl FnOnce() -> Header) -> Option<Vec<u8>> {
-        self.sealer.is_new().then(|| self.sealer.head(&header()))
+        (self.pinned.is_none() && self.sealer.is_new()).then(|| self.sealer.head(&header()))
     }
 
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {

@@ -160,7 +160,7 @@ impl Journal {
     }
 
     /// The first piece, which must be taken before all others; `None` for one that replays, whose header is kept
-    /// already.
+    /// already, and for one that is pinned, whose header would lead to nothing.
     pub fn head(&self, header: impl FnOnce() -> Header) -> Option<Vec<u8>> {
         self.lock().head(header)
     }

@@ -58,10 +58,8 @@ impl Runs {
         let runs = self.clone();
         let started = tokio::spawn(async move {
             // Durable from here on: its journal begins before its guest does.
-            let kept = run.past.journal.pinned().is_none();
-            let head =
-                kept.then(|| run.past.journal.head(|| run.past.header(&run.work, &request, run.client())));
-            match runs.tasks.admit(new, head.flatten().into_iter().collect()).await {
+            let head = run.past.journal.head(|| run.past.header(&run.work, &request, run.client()));
+            match runs.tasks.admit(new, head.into_iter().collect()).await {
                 Ok(Admission::Fresh(held, _)) => runs.launch(run, request, Some(held), early).await,
                 Ok(Admission::Repeat(task)) => {
                     let tool = run.work.tool().map(AsRef::as_ref);

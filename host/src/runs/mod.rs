@@ -313,11 +313,10 @@ impl Runs {
         let Call { principal, client, outlet, asks, input, .. } = call;
         let origin = run::Origin { principal, client, outlet, asks, mark };
         let work = target::Work::of_tool(tool);
-        let past = match past::Past::none(&work.plugin) {
-            Ok(past) => past,
+        let run = match self.begin(work, origin) {
+            Ok(run) => run,
             Err(fault) => return Answer::Error(fault),
         };
-        let run = run::Run::new(work, origin, past, Arc::downgrade(&self.plugins));
         match key {
             Some(key) => self.call_keyed(run, key, request, input.responses).await,
             None => self.launch(run, request, None, input.responses).await,
@@ -346,12 +345,17 @@ impl Runs {
         };
         let Call { principal, client, outlet, asks, input, .. } = call;
         let origin = run::Origin { principal, client, outlet, asks, mark };
-        let past = match past::Past::none(&work.plugin) {
-            Ok(past) => past,
+        let run = match self.begin(work, origin) {
+            Ok(run) => run,
             Err(fault) => return Answer::Error(fault),
         };
-        let run = run::Run::new(work, origin, past, Arc::downgrade(&self.plugins));
         self.launch(run, request, None, input.responses).await
+    }
+
+    /// A run that begins now.
+    fn begin(&self, work: target::Work, origin: run::Origin) -> Result<Arc<run::Run>, Fault> {
+        let past = past::Past::none(&work.plugin)?;
+        Ok(run::Run::new(work, origin, past, Arc::downgrade(&self.plugins)))
     }
 
     /// Starts the driver and waits for its answer. With `held`, the run has its row already.

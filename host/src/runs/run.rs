@@ -5,11 +5,14 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 
 use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, past::Past, target::Work};
 use crate::{
@@ -190,7 +193,7 @@ impl Run {
     }
 
     /// Since when and until when the guest sleeps, if it does.
-    pub(super) fn sleep(&self) -> Option<(Instant, Instant)> {
+    pub(super) fn sleeps(&self) -> Option<(Instant, Instant)> {
         *lock(&self.sleep)
     }
 

@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header, request::Parts};
@@ -22,7 +22,7 @@ use super::{
     send::{self, Answer, Bounds, Failed},
 };
 use crate::{
-    base::{UnixMillis, failpoint, neutral_line},
+    base::{Clock as _, SystemClock, UnixMillis, failpoint, neutral_line},
     capabilities::{Abort, Audience, Caller, Granted, wit_call::LogLevel},
     config::Limits,
     journal::Journal,
@@ -119,7 +119,7 @@ impl Shared {
             }
         } else {
             failpoint!("effect.before-start");
-            self.journal.sent(k, hash, now());
+            self.journal.sent(k, hash, SystemClock.now().0);
         }
         let end = match ready {
             Ok(ready) => {
@@ -293,12 +293,6 @@ impl Drop for Unsent<'_> {
     fn drop(&mut self) {
         self.journal.answered(self.k, &[]);
     }
-}
-
-/// Milliseconds since 1970.
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn cut(text: &str) -> &str {

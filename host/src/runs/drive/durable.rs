@@ -13,7 +13,6 @@ use crate::{
     runs::{
         outcome::Outcome,
         park::{self, Wait},
-        run::Run,
     },
     store::{self, Status},
 };
@@ -276,13 +275,5 @@ pub(super) fn host_failure<T>(ended: &Result<T, Abort>) -> Option<&str> {
     match ended {
         Err(Abort::Host(why)) => Some(why),
         _ => None,
-    }
-}
-
-impl Run {
-    /// Since when and until when the guest sleeps, if it does.
-    fn sleeps(&self) -> Option<(Instant, Instant)> {
-        let (since, until) = self.sleep()?;
-        Some((Instant::from_std(since), Instant::from_std(until)))
     }
 }
