@@ -7,6 +7,7 @@ mod file;
 mod ids;
 mod neutral;
 mod own;
+mod piece;
 mod units;
 
 #[cfg(feature = "test-hooks")]
@@ -18,4 +19,5 @@ pub use file::{read_bounded, read_file, text_of};
 pub use ids::{BootId, Digest, Principal, TaskId};
 pub use neutral::{neutral_line, neutral_text};
 pub use own::{is_own, listens};
+pub use piece::{Blob, Piece};
 pub use units::{ByteSize, Millis, UnixMillis};

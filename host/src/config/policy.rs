@@ -50,7 +50,7 @@ pub struct Limits {
     pub progress: u32,
     /// Standard error kept in the log.
     pub stderr: ByteSize,
-    /// The journal; past it the run is pinned.
+    /// The journal, with all answers that it keeps; past it the run is pinned.
     pub journal: ByteSize,
     /// Requests by HTTP. 1,000 is a long list fetched page by page.
     pub http_requests: u32,

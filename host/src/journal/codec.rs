@@ -1,5 +1,17 @@
 //! The bytes of a journal: one tag, then what the entry holds. Integers are LEB128; clock readings are
-//! the zigzag difference to the reading before, so a busy loop over a clock costs 2 to 5 bytes a turn.
+//! the zigzag difference to the reading before, so a busy loop over a clock costs 2 to 5 bytes a turn. An answer over
+//! [`INLINE`] is kept apart, and its entry has length and SHA-256 of it.
+
+use std::collections::BTreeMap;
+
+use crate::base::Blob;
+
+/// The largest answer that stands in its entry, in bytes: a commit writes all entries since the last one, and a page of
+/// a database holds some thousand bytes.
+pub(super) const INLINE: usize = 64 << 10;
+
+/// Answers that are kept apart, by their SHA-256.
+pub(super) type Blobs = BTreeMap<[u8; 32], Vec<u8>>;
 
 /// A host call that leaves an entry. The numbers are part of the format: never change or reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,11 +72,18 @@ pub enum Entry {
     Answered(u32, Vec<u8>),
 }
 
-impl Entry {
-    /// True where it belongs to an exchange, and not to a place in the order of calls.
-    pub(super) const fn is_keyed(&self) -> bool {
-        matches!(self, Self::Sent(..) | Self::Answered(..))
-    }
+/// True where the next entry belongs to an exchange, and not to a place in the order of calls.
+pub(super) fn is_keyed(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|tag| matches!(*tag, SENT | ANSWERED | ANSWERED_APART))
+}
+
+/// Why there is no next entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// The bytes hold no whole, well-formed entry.
+    Malformed,
+    /// Its answer of this length is kept apart, and is not there.
+    Lost(u64),
 }
 
 /// The bits that a mark keeps of its hash.
@@ -76,6 +95,8 @@ const START: u8 = 0x30;
 const END: u8 = 0x40;
 const SENT: u8 = 0x50;
 const ANSWERED: u8 = 0x60;
+const END_APART: u8 = 0x70;
+const ANSWERED_APART: u8 = 0x80;
 
 /// The readings that the next ones are encoded against.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,8 +167,41 @@ fn clock(from: &mut &[u8], last: &mut u64) -> Option<u64> {
     Some(*last)
 }
 
-/// Appends `entry`.
-pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
+/// The tag, then what `before` writes, then the answer, which is returned where it is to be kept apart.
+fn put_answer(
+    out: &mut Vec<u8>,
+    (inline, apart): (u8, u8),
+    answer: &[u8],
+    before: impl FnOnce(&mut Vec<u8>),
+) -> Option<Blob> {
+    if answer.len() <= INLINE {
+        out.push(inline);
+        before(out);
+        put_bytes(out, answer);
+        return None;
+    }
+    out.push(apart);
+    before(out);
+    let blob = Blob::of(answer.to_vec());
+    put_varint(out, answer.len() as u64);
+    out.extend(blob.digest);
+    Some(blob)
+}
+
+/// An answer that is kept apart.
+fn apart(from: &mut &[u8], blobs: &Blobs) -> Result<Vec<u8>, Unreadable> {
+    let len = varint(from).ok_or(Unreadable::Malformed)?;
+    let (digest, rest) = from.split_first_chunk::<32>().ok_or(Unreadable::Malformed)?;
+    *from = rest;
+    if len <= INLINE as u64 {
+        // One answer has one form.
+        return Err(Unreadable::Malformed);
+    }
+    blobs.get(digest).filter(|blob| blob.len() as u64 == len).cloned().ok_or(Unreadable::Lost(len))
+}
+
+/// Appends `entry`. What is returned must be kept beside it.
+pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) -> Option<Blob> {
     match entry {
         Entry::Clock(call, ns) => {
             out.push(CLOCK | *call as u8);
@@ -163,9 +217,9 @@ pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
             put_varint(out, *fuel);
         }
         Entry::End(answer, at) => {
-            out.push(END);
-            put_clock(out, &mut clocks.monotonic, *at);
-            put_bytes(out, answer);
+            return put_answer(out, (END, END_APART), answer, |out| {
+                put_clock(out, &mut clocks.monotonic, *at);
+            });
         }
         Entry::Sent(k, hash, at) => {
             out.push(SENT);
@@ -174,15 +228,34 @@ pub(super) fn encode(out: &mut Vec<u8>, clocks: &mut Clocks, entry: &Entry) {
             put_varint(out, *at);
         }
         Entry::Answered(k, answer) => {
-            out.push(ANSWERED);
-            put_varint(out, u64::from(*k));
-            put_bytes(out, answer);
+            return put_answer(out, (ANSWERED, ANSWERED_APART), answer, |out| put_varint(out, u64::from(*k)));
         }
+    }
+    None
+}
+
+/// Takes the next entry off `bytes`.
+///
+/// # Errors
+/// There is no whole, well-formed one, or its answer is not among `blobs`.
+pub(super) fn decode(bytes: &mut &[u8], clocks: &mut Clocks, blobs: &Blobs) -> Result<Entry, Unreadable> {
+    match bytes.first() {
+        Some(&END_APART) => {
+            *bytes = &bytes[1..];
+            let at = clock(bytes, &mut clocks.monotonic).ok_or(Unreadable::Malformed)?;
+            Ok(Entry::End(apart(bytes, blobs)?, at))
+        }
+        Some(&ANSWERED_APART) => {
+            *bytes = &bytes[1..];
+            let k = varint(bytes).and_then(|k| u32::try_from(k).ok()).ok_or(Unreadable::Malformed)?;
+            Ok(Entry::Answered(k, apart(bytes, blobs)?))
+        }
+        _ => whole(bytes, clocks).ok_or(Unreadable::Malformed),
     }
 }
 
-/// Takes the next entry off `bytes`; `None` where they hold no whole, well-formed entry.
-pub(super) fn decode(bytes: &mut &[u8], clocks: &mut Clocks) -> Option<Entry> {
+/// An entry that holds all of itself.
+fn whole(bytes: &mut &[u8], clocks: &mut Clocks) -> Option<Entry> {
     let (&tag, rest) = bytes.split_first()?;
     *bytes = rest;
     let call = || Call::from_u8(tag & 0x0f);

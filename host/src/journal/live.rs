@@ -1,16 +1,21 @@
 //! The journal while its run lives: the cursor over what was kept, and what is new.
 
-use std::{collections::BTreeMap, hash::Hasher, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::Hasher,
+    sync::Arc,
+};
 
 use siphasher::sip::SipHasher13;
 use tokio::sync::Notify;
 
 use super::{
     Call, Entry, Header, Kept, Mismatch, Recalled, Started, Watcher,
-    codec::{self, Clocks, MARK_BITS},
+    codec::{self, Blobs, Clocks, MARK_BITS},
     mismatch::{Done, Had},
     pieces::Sealer,
 };
+use crate::base::{Blob, Piece};
 
 /// Why a journal that grew too large is no longer kept.
 const TOO_LARGE: &str = "its journal is over the limit `journal`";
@@ -23,7 +28,7 @@ pub(super) struct Inner {
     entries: u64,
     /// Host calls so far, those without an entry as well.
     calls: u64,
-    /// Bytes of all entries.
+    /// Bytes of all entries, and of what is kept apart.
     size: usize,
     pinned: Option<&'static str>,
     /// What is left to replay.
@@ -31,6 +36,10 @@ pub(super) struct Inner {
     clocks: Clocks,
     /// Entries that were not taken yet.
     news: Vec<u8>,
+    /// Answers that they name.
+    blobs: Vec<Blob>,
+    /// Names of all answers that are kept apart: an equal one is kept once.
+    known: BTreeSet<[u8; 32]>,
     /// The number of the first of them.
     first: u64,
     sealer: Sealer,
@@ -44,6 +53,7 @@ pub(super) struct Inner {
 
 struct Replay {
     bytes: Vec<u8>,
+    blobs: Blobs,
     at: usize,
     clocks: Clocks,
     compare_fuel: bool,
@@ -52,14 +62,13 @@ struct Replay {
 impl Replay {
     fn next(&mut self) -> Option<Entry> {
         let mut rest = &self.bytes[self.at..];
-        let entry = codec::decode(&mut rest, &mut self.clocks);
+        let entry = codec::decode(&mut rest, &mut self.clocks, &self.blobs);
         self.at = self.bytes.len() - rest.len();
-        entry
+        entry.ok()
     }
 
     fn is_keyed_next(&self) -> bool {
-        let (mut rest, mut clocks) = (&self.bytes[self.at..], self.clocks);
-        codec::decode(&mut rest, &mut clocks).is_some_and(|entry| entry.is_keyed())
+        codec::is_keyed(&self.bytes[self.at..])
     }
 }
 
@@ -77,6 +86,8 @@ impl Inner {
             replay: None,
             clocks: Clocks::default(),
             news: Vec::new(),
+            blobs: Vec::new(),
+            known: BTreeSet::new(),
             first: 0,
             sealer: Sealer::default(),
             exchanges: BTreeMap::new(),
@@ -94,8 +105,9 @@ impl Inner {
     }
 
     pub(super) fn replay(&mut self, kept: Kept, compare_fuel: bool) {
-        self.size = kept.entries.len();
-        for (step, entry) in (0..).zip(super::Entries::of(&kept.entries)) {
+        self.size = kept.entries.len() + kept.blobs.values().map(Vec::len).sum::<usize>();
+        self.known = kept.blobs.keys().copied().collect();
+        for (step, entry) in (0..).zip(super::Entries::of(&kept.entries, &kept.blobs)) {
             match entry {
                 Entry::Sent(k, hash, at) => {
                     self.exchanges.insert(k, (step, Recalled { hash, at, answer: None }));
@@ -111,7 +123,8 @@ impl Inner {
             }
         }
         self.sealer = kept.sealer;
-        self.replay = Some(Replay { bytes: kept.entries, at: 0, clocks: Clocks::default(), compare_fuel });
+        let Kept { entries: bytes, blobs, .. } = kept;
+        self.replay = Some(Replay { bytes, blobs, at: 0, clocks: Clocks::default(), compare_fuel });
         self.settle();
     }
 
@@ -263,7 +276,7 @@ impl Inner {
     pub(super) fn pin(&mut self, why: &'static str) {
         if self.pinned.is_none() {
             self.pinned = Some(why);
-            self.news = Vec::new();
+            (self.news, self.blobs) = (Vec::new(), Vec::new());
         }
     }
 
@@ -271,18 +284,18 @@ impl Inner {
         self.pinned
     }
 
-    pub(super) fn head(&mut self, header: impl FnOnce() -> Header) -> Option<Vec<u8>> {
-        (self.pinned.is_none() && self.sealer.is_new()).then(|| self.sealer.head(&header()))
+    pub(super) fn head(&mut self, header: impl FnOnce() -> Header) -> Option<Piece> {
+        (self.pinned.is_none() && self.sealer.is_new()).then(|| self.sealer.head(&header()).into())
     }
 
-    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self) -> Option<Piece> {
         if !self.has_news() {
             return None;
         }
-        let piece = self.sealer.piece(self.first, &self.news);
+        let bytes = self.sealer.piece(self.first, &self.news);
         self.news.clear();
         self.first = self.entries;
-        Some(piece)
+        Some(Piece { bytes, blobs: std::mem::take(&mut self.blobs) })
     }
 
     pub(super) fn has_news(&self) -> bool {
@@ -322,8 +335,12 @@ impl Inner {
             return;
         }
         let before = self.news.len();
-        codec::encode(&mut self.news, &mut self.clocks, entry);
+        let blob = codec::encode(&mut self.news, &mut self.clocks, entry);
         self.size += self.news.len() - before;
+        if let Some(blob) = blob.filter(|blob| self.known.insert(blob.digest)) {
+            self.size += blob.bytes.len();
+            self.blobs.push(blob);
+        }
         self.entries += 1;
         if self.size > self.limit {
             self.pin(TOO_LARGE);

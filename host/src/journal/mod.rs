@@ -8,7 +8,8 @@
 //! found out.
 //!
 //! What is kept of a journal are *pieces*: the first is its [`Header`], each later one holds the entries of
-//! one commit, under a checksum that covers all pieces before it.
+//! one commit, under a checksum that covers all pieces before it. Answers over 64 KiB are kept beside their piece, which
+//! has their hash.
 
 mod codec;
 mod header;
@@ -23,8 +24,10 @@ pub use header::{Header, Start};
 pub use mismatch::Mismatch;
 pub use pieces::{Damaged, Kept};
 
-use codec::Clocks;
+use codec::{Blobs, Clocks};
 use live::Inner;
+
+use crate::base::Piece;
 
 /// One run's journal: shared by the instance that makes the calls and the driver that commits them. Its lock
 /// is held for single entries only.
@@ -161,13 +164,13 @@ impl Journal {
 
     /// The first piece, which must be taken before all others; `None` for one that replays, whose header is kept
     /// already, and for one that is pinned, whose header would lead to nothing.
-    pub fn head(&self, header: impl FnOnce() -> Header) -> Option<Vec<u8>> {
+    pub fn head(&self, header: impl FnOnce() -> Header) -> Option<Piece> {
         self.lock().head(header)
     }
 
     /// The entries since the last call, as a piece to be kept; none where there are none. Who takes a piece must
     /// keep it before any later one.
-    pub fn take(&self) -> Option<Vec<u8>> {
+    pub fn take(&self) -> Option<Piece> {
         self.lock().take()
     }
 
@@ -218,20 +221,15 @@ pub enum Started {
 }
 
 /// Reads entries back; ends at the first that is not whole.
-pub struct Entries<'a> {
+struct Entries<'a> {
     bytes: &'a [u8],
+    blobs: &'a Blobs,
     clocks: Clocks,
 }
 
 impl<'a> Entries<'a> {
-    /// The entries in `bytes`.
-    pub fn of(bytes: &'a [u8]) -> Self {
-        Self { bytes, clocks: Clocks::default() }
-    }
-
-    /// What is left: empty, unless the bytes end within an entry or are damaged.
-    pub fn rest(&self) -> &'a [u8] {
-        self.bytes
+    fn of(bytes: &'a [u8], blobs: &'a Blobs) -> Self {
+        Self { bytes, blobs, clocks: Clocks::default() }
     }
 }
 
@@ -240,7 +238,7 @@ impl Iterator for Entries<'_> {
 
     fn next(&mut self) -> Option<Entry> {
         let (mut bytes, mut clocks) = (self.bytes, self.clocks);
-        let entry = codec::decode(&mut bytes, &mut clocks)?;
+        let entry = codec::decode(&mut bytes, &mut clocks, self.blobs).ok()?;
         (self.bytes, self.clocks) = (bytes, clocks);
         Some(entry)
     }

@@ -4,13 +4,16 @@
 //! A piece is one byte of version, then (the header's first) the header, or the number of its first entry and
 //! entries, then 8 bytes of SHA-256 over all of it and the checksum of the piece before. Every later version keeps the
 //! first byte and the checksum as they are, so that a version and damage can be told apart.
+//!
+//! Large answers are kept beside the pieces. Their entries have the SHA-256 of them, so that the chain covers them too.
 
 use sha2::{Digest as _, Sha256};
 
 use super::{
     Entry, Header,
-    codec::{self, Clocks, put_varint, varint},
+    codec::{self, Blobs, Clocks, Unreadable, put_varint, varint},
 };
+use crate::base::{Blob, Piece};
 
 /// The version that is written, and the newest that is read.
 const VERSION: u8 = 1;
@@ -49,6 +52,14 @@ pub enum Damaged {
         /// Its number, from 0.
         entry: u64,
     },
+    /// The answer of an entry is not as it was written, or is gone, although the entry is as it was.
+    #[error("the answer of {length} bytes that the journal's entry {entry} names is damaged or missing")]
+    Blob {
+        /// The entry's number, from 0.
+        entry: u64,
+        /// What the answer had, in bytes.
+        length: u64,
+    },
 }
 
 /// What was kept of a journal, checked.
@@ -58,48 +69,59 @@ pub struct Kept {
     pub header: Header,
     /// All entries, encoded.
     pub(super) entries: Vec<u8>,
+    /// Answers that are kept apart.
+    pub(super) blobs: Blobs,
     pub(super) sealer: Sealer,
 }
 
 impl Kept {
-    /// Checks and joins all pieces of a journal.
+    /// Checks and joins all pieces of a journal. It does not matter which of them has a blob.
     ///
     /// # Errors
     /// A newer version, or the first thing that is damaged.
-    pub fn open(pieces: &[Vec<u8>]) -> Result<Self, Damaged> {
+    pub fn open(pieces: &[Piece]) -> Result<Self, Damaged> {
         let (first, rest) = pieces.split_first().ok_or(Damaged::Header)?;
         let mut sealer = Sealer::default();
-        let body = sealer.check(first, 0)?.ok_or(Damaged::Header)?;
+        let body = sealer.check(&first.bytes, 0)?.ok_or(Damaged::Header)?;
         let header = Header::decode(body).ok_or(Damaged::Header)?;
+        let all = pieces.iter().flat_map(|piece| &piece.blobs);
+        // One that is damaged is as good as gone: the entry that wants it tells.
+        let blobs =
+            all.filter(|blob| blob.is_whole()).map(|blob| (blob.digest, blob.bytes.clone())).collect();
         let (mut entries, mut clocks, mut count) = (Vec::new(), Clocks::default(), 0_u64);
         for (n, piece) in rest.iter().enumerate() {
             let damaged = Damaged::Piece { piece: n + 1, entry: count };
-            let mut body = sealer.check(piece, n + 1)?.ok_or_else(|| damaged.clone())?;
+            let mut body = sealer.check(&piece.bytes, n + 1)?.ok_or_else(|| damaged.clone())?;
             if varint(&mut body) != Some(count) {
                 return Err(damaged);
             }
             entries.extend_from_slice(body);
             while !body.is_empty() {
-                codec::decode(&mut body, &mut clocks).ok_or(Damaged::Entry { entry: count })?;
+                codec::decode(&mut body, &mut clocks, &blobs).map_err(|why| match why {
+                    Unreadable::Malformed => Damaged::Entry { entry: count },
+                    Unreadable::Lost(length) => Damaged::Blob { entry: count, length },
+                })?;
                 count += 1;
             }
         }
-        Ok(Self { header, entries, sealer })
+        Ok(Self { header, entries, blobs, sealer })
     }
 
     /// The same under another header, as pieces.
-    pub fn with(&self, header: &Header) -> Vec<Vec<u8>> {
+    pub fn with(&self, header: &Header) -> Vec<Piece> {
         let mut sealer = Sealer::default();
-        let mut pieces = vec![sealer.head(header)];
+        let mut pieces = vec![sealer.head(header).into()];
         if !self.entries.is_empty() {
-            pieces.push(sealer.piece(0, &self.entries));
+            let blobs =
+                self.blobs.iter().map(|(digest, bytes)| Blob { digest: *digest, bytes: bytes.clone() });
+            pieces.push(Piece { bytes: sealer.piece(0, &self.entries), blobs: blobs.collect() });
         }
         pieces
     }
 
     /// Its entries, decoded.
     pub fn entries(&self) -> Vec<Entry> {
-        super::Entries::of(&self.entries).collect()
+        super::Entries::of(&self.entries, &self.blobs).collect()
     }
 }
 

@@ -15,11 +15,14 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let bytes = || proptest::collection::vec(any::<u8>(), 0..300);
+    // Some around the bound from which on they are kept apart, and some of them alike.
+    let large = (0_u8..3, codec::INLINE - 1..codec::INLINE + 3).prop_map(|(byte, len)| vec![byte; len]);
+    let answer = prop_oneof![5 => bytes(), 1 => large];
     prop_oneof![
         (any::<bool>(), any::<u64>()).prop_map(|(w, n)| Step::Clock(w, n)),
         bytes().prop_map(Step::Note),
         (bytes(), bytes()).prop_map(|(a, b)| Step::Again(a, b)),
-        (bytes(), any::<u64>(), bytes()).prop_map(|(a, f, b)| Step::Call(a, f, b)),
+        (bytes(), any::<u64>(), answer).prop_map(|(a, f, b)| Step::Call(a, f, b)),
     ]
 }
 
@@ -63,7 +66,7 @@ fn run(journal: &Journal, step: &Step) -> Result<Vec<u8>, Mismatch> {
 }
 
 /// What is kept of `steps` that were committed after each of `commits`, and at the end.
-fn kept(steps: &[Step], commits: &[usize]) -> Vec<Vec<u8>> {
+fn kept(steps: &[Step], commits: &[usize]) -> Vec<Piece> {
     let journal = empty();
     let mut pieces = vec![journal.head(header).unwrap()];
     for (n, step) in steps.iter().enumerate() {
@@ -77,7 +80,7 @@ fn kept(steps: &[Step], commits: &[usize]) -> Vec<Vec<u8>> {
     pieces
 }
 
-fn replay(pieces: &[Vec<u8>]) -> Journal {
+fn replay(pieces: &[Piece]) -> Journal {
     Journal::replay(KEY, usize::MAX, Kept::open(pieces).unwrap(), true)
 }
 
@@ -135,10 +138,14 @@ proptest! {
         bit in 0_u8..8,
     ) {
         let mut pieces = kept(&steps, &[2, 5]);
-        let whole: usize = pieces.iter().map(Vec::len).sum();
-        let mut at = at.index(whole);
-        let piece = pieces.iter_mut().find(|p| { if at < p.len() { true } else { at -= p.len(); false } }).unwrap();
-        piece[at] ^= 1 << bit;
+        let mut parts: Vec<&mut Vec<u8>> = Vec::new();
+        for piece in &mut pieces {
+            parts.push(&mut piece.bytes);
+            parts.extend(piece.blobs.iter_mut().map(|blob| &mut blob.bytes));
+        }
+        let part = at.index(parts.len());
+        let at = at.index(parts[part].len());
+        parts[part][at] ^= 1 << bit;
         prop_assert!(Kept::open(&pieces).is_err());
     }
 
@@ -147,9 +154,9 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..400),
         rest in proptest::collection::vec(any::<u8>(), 0..50),
     ) {
-        let entries: Vec<_> = Entries::of(&bytes).collect();
+        let entries: Vec<_> = Entries::of(&bytes, &Blobs::new()).collect();
         prop_assert!(entries.len() <= bytes.len());
-        prop_assert!(Kept::open(&[bytes, rest]).is_err());
+        prop_assert!(Kept::open(&[bytes.into(), rest.into()]).is_err());
     }
 }
 
@@ -217,13 +224,13 @@ fn damage_is_named() {
     let pieces = kept(&steps, &[0, 1, 2]);
     assert_eq!(pieces.len(), 5);
     assert_eq!(Kept::open(&[]).unwrap_err(), Damaged::Header);
-    let with = |n: usize, change: fn(&mut Vec<u8>)| {
+    let with = |n: usize, change: fn(&mut Piece)| {
         let mut pieces = pieces.clone();
         change(&mut pieces[n]);
         Kept::open(&pieces).unwrap_err()
     };
-    assert_eq!(with(0, |p| p.truncate(20)), Damaged::Header);
-    assert_eq!(with(2, |p| p[3] ^= 1), Damaged::Piece { piece: 2, entry: 2 });
+    assert_eq!(with(0, |p| p.bytes.truncate(20)), Damaged::Header);
+    assert_eq!(with(2, |p| p.bytes[3] ^= 1), Damaged::Piece { piece: 2, entry: 2 });
     // A piece that is missing, or stands in another's place.
     let mut missing = pieces.clone();
     missing.remove(2);
@@ -236,10 +243,68 @@ fn damage_is_named() {
 }
 
 #[test]
+fn a_large_answer_is_kept_apart_once() {
+    let large = |byte| vec![byte; codec::INLINE + 1];
+    let journal = empty();
+    let mut pieces = vec![journal.head(header).unwrap()];
+    journal.start(Call::Input, b"q", 9).unwrap();
+    journal.end(&large(1), 5);
+    journal.sent(0, 7, 1000);
+    pieces.extend(journal.take());
+    journal.answered(0, &large(1));
+    journal.start(Call::Input, b"r", 8).unwrap();
+    journal.end(&large(2), 6);
+    pieces.extend(journal.take());
+    assert!(pieces.iter().all(|piece| piece.bytes.len() < 300), "pieces stay small");
+    assert_eq!(pieces.iter().map(|piece| piece.blobs.len()).collect::<Vec<_>>(), [0, 1, 1]);
+    let again = replay(&pieces);
+    assert_eq!(again.start(Call::Input, b"q", 9), Ok(Started::Replayed(large(1))));
+    assert_eq!(again.start(Call::Input, b"r", 8), Ok(Started::Replayed(large(2))));
+    assert_eq!(again.recall(0, 7).unwrap().unwrap().answer.unwrap(), large(1));
+    // What is known from before is not kept again either.
+    again.start(Call::Input, b"s", 7).unwrap();
+    again.end(&large(2), 7);
+    assert_eq!(again.take().unwrap().blobs, []);
+    // An export has all of them under another header.
+    let kept = Kept::open(&pieces).unwrap();
+    let other = Header { policy: "other".into(), ..header() };
+    let exported = Kept::open(&kept.with(&other)).unwrap();
+    assert_eq!((exported.header.policy.as_str(), exported.entries()), ("other", kept.entries()));
+    // Damage names the first entry that wants it.
+    for (piece, entry) in [(1, 1), (2, 5)] {
+        let length = codec::INLINE as u64 + 1;
+        let lost = Damaged::Blob { entry, length };
+        let mut damaged = pieces.clone();
+        damaged[piece].blobs[0].bytes[70] ^= 1;
+        assert_eq!(Kept::open(&damaged).unwrap_err(), lost);
+        damaged[piece].blobs.clear();
+        assert_eq!(Kept::open(&damaged).unwrap_err(), lost);
+        assert!(lost.to_string().contains(&format!("65537 bytes that the journal's entry {entry} names")));
+    }
+}
+
+#[test]
+fn what_is_kept_apart_counts() {
+    let journal = Journal::record(KEY, codec::INLINE * 2);
+    journal.start(Call::Input, b"q", 1).unwrap();
+    journal.end(&[1; codec::INLINE + 1], 5);
+    assert!(journal.pinned().is_none());
+    let mut pieces = vec![journal.head(header).unwrap()];
+    pieces.extend(journal.take());
+    let resumed = Journal::replay(KEY, codec::INLINE * 2, Kept::open(&pieces).unwrap(), true);
+    for journal in [journal, resumed] {
+        let _ = journal.start(Call::Input, b"q", 1);
+        journal.start(Call::Input, b"r", 1).unwrap();
+        journal.end(&[2; codec::INLINE + 1], 5);
+        assert!(journal.pinned().is_some() && journal.take().is_none());
+    }
+}
+
+#[test]
 fn a_newer_version_is_not_guessed_at() {
     let mut sealer = pieces::Sealer::default();
     let newer = sealer.newer();
-    let found = Kept::open(&[newer]).unwrap_err();
+    let found = Kept::open(&[newer.into()]).unwrap_err();
     assert_eq!(found, Damaged::Version { piece: 0, found: 2 });
     assert!(found.to_string().contains("use a newer layby"));
 }
@@ -292,7 +357,7 @@ fn a_clock_loop_is_cheap() {
     for n in 0..1000 {
         journal.clock(Call::Monotonic, || 1_000_000_000 + n * 200).unwrap();
     }
-    let piece = journal.take().unwrap();
+    let piece = journal.take().unwrap().bytes;
     assert!(piece.len() <= 3_020, "{}", piece.len());
 }
 

@@ -7,7 +7,7 @@ use super::{
     Admitted, Question, Refused, StoreError, Task, Updated,
     work::{Done, Work, run},
 };
-use crate::base::TaskId;
+use crate::base::{Piece, TaskId};
 
 /// A task as the database has it, and as it will be.
 struct Slot {
@@ -50,7 +50,7 @@ pub(super) struct Batch<'a> {
     new: Vec<TaskId>,
     bury: Vec<TaskId>,
     /// New pieces of journals, with their numbers.
-    pieces: Vec<(TaskId, u32, &'a [u8])>,
+    pieces: Vec<(TaskId, u32, &'a Piece)>,
 }
 
 impl<'a> Batch<'a> {
@@ -98,7 +98,7 @@ impl<'a> Batch<'a> {
         work.iter().map(apply).collect()
     }
 
-    fn insert(&mut self, task: &Task, pieces: &'a [Vec<u8>]) -> Result<(), StoreError> {
+    fn insert(&mut self, task: &Task, pieces: &'a [Piece]) -> Result<(), StoreError> {
         match self.slots.entry(task.id) {
             Entry::Occupied(_) => Err(StoreError::Other("a task with this id is there already".into())),
             Entry::Vacant(free) => {
@@ -110,7 +110,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn admit(&mut self, task: &Task, pieces: &'a [Vec<u8>]) -> Result<Admitted, StoreError> {
+    fn admit(&mut self, task: &Task, pieces: &'a [Piece]) -> Result<Admitted, StoreError> {
         let key = key_of(task).ok_or(StoreError::Closed)?;
         if let Some(there) = self.keys.get(&key).and_then(|id| self.slots.get(id)).and_then(Slot::now) {
             if there.end.is_none() || there.created_at + there.ttl > task.created_at {
@@ -128,7 +128,7 @@ impl<'a> Batch<'a> {
         &mut self,
         id: TaskId,
         change: impl FnOnce(Task) -> Result<Result<Task, Refused>, StoreError>,
-        pieces: &'a [Vec<u8>],
+        pieces: &'a [Piece],
     ) -> Result<Updated, StoreError> {
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(Updated::Unknown) };
         let Some(now) = slot.now().cloned() else { return Ok(Updated::Unknown) };
@@ -176,7 +176,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Pieces of journals to insert, with their numbers.
-    pub(super) fn pieces(&self) -> &[(TaskId, u32, &'a [u8])] {
+    pub(super) fn pieces(&self) -> &[(TaskId, u32, &'a Piece)] {
         &self.pieces
     }
 
@@ -188,10 +188,10 @@ impl<'a> Batch<'a> {
 
 /// Numbers `pieces` from `first` on; returns how many the journal has then.
 fn append<'a>(
-    all: &mut Vec<(TaskId, u32, &'a [u8])>,
+    all: &mut Vec<(TaskId, u32, &'a Piece)>,
     id: TaskId,
     first: u32,
-    pieces: &'a [Vec<u8>],
+    pieces: &'a [Piece],
 ) -> Result<u32, StoreError> {
     let mut n = first;
     for piece in pieces {

@@ -17,7 +17,7 @@ use super::{
     postgres::tests::Database,
 };
 use crate::{
-    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
+    base::{Blob, BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis},
     config::StoreConfig,
 };
 
@@ -152,8 +152,14 @@ fn change(what: Move) -> Change {
     })
 }
 
-fn pieces(n: u8) -> Vec<Vec<u8>> {
-    (0..n).map(|i| vec![i, 0, n]).collect()
+fn pieces(n: u8) -> Vec<Piece> {
+    (0..n)
+        .map(|i| Piece {
+            bytes: vec![i, 0, n],
+            // At most one in a piece: they have no order.
+            blobs: (i == 1).then(|| Blob::of(vec![n; 1000])).into_iter().collect(),
+        })
+        .collect()
 }
 
 /// Ids of the tasks so far, to choose from.

@@ -30,7 +30,7 @@ pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 
 use crate::{
-    base::{BootId, Digest, Principal, TaskId, UnixMillis},
+    base::{BootId, Digest, Piece, Principal, TaskId, UnixMillis},
     config::StoreConfig,
 };
 
@@ -117,22 +117,22 @@ pub enum Hint {
 pub trait Store: Send + Sync + 'static {
     /// Adds a task with its questions and the first pieces of its journal, and sets its `pieces`. The
     /// caller made the id, so there is no conflict.
-    fn insert(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn insert(&self, task: Task, pieces: Vec<Piece>) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Adds a task with an idempotency key, unless one with the same principal, tool and key is there
     /// that lives, or has ended and is within its TTL at the new one's `created_at`. `pieces` are kept
     /// only where it is fresh.
-    fn admit(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Admitted, StoreError>>;
+    fn admit(&self, task: Task, pieces: Vec<Piece>) -> BoxFuture<'_, Result<Admitted, StoreError>>;
     /// Reads, changes and writes one task in one transaction. Where the change is done, `pieces` are
     /// appended to its journal in the same one, after those that its row counts, and raise that count.
     fn update(
         &self,
         id: TaskId,
         change: Change,
-        pieces: Vec<Vec<u8>>,
+        pieces: Vec<Piece>,
     ) -> BoxFuture<'_, Result<Updated, StoreError>>;
-    /// All pieces of a task's journal, in order; none for an unknown task. A gap, or another number of
-    /// them than the row's, is [`StoreError::Corrupt`].
-    fn journal(&self, id: TaskId) -> BoxFuture<'_, Result<Vec<Vec<u8>>, StoreError>>;
+    /// All pieces of a task's journal, in order, each with its blobs; none for an unknown task. A gap, or another
+    /// number of them than the row's, is [`StoreError::Corrupt`]. Blobs are not looked into.
+    fn journal(&self, id: TaskId) -> BoxFuture<'_, Result<Vec<Piece>, StoreError>>;
     /// One indexed read.
     fn get(&self, id: TaskId) -> BoxFuture<'_, Result<Option<Task>, StoreError>>;
     /// The task with this principal, tool and idempotency key; one indexed read.

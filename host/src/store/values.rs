@@ -4,7 +4,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use super::{Question, QuestionKind, Status, StoreError, Task};
-use crate::base::{Digest, TaskId, UnixMillis};
+use crate::base::{Blob, Digest, Piece, TaskId, UnixMillis};
 
 /// Takes the values of a row, column by column.
 pub(super) trait Sink {
@@ -161,26 +161,53 @@ pub(super) fn small(n: u64) -> Result<u32, StoreError> {
     u32::try_from(n).map_err(|_| damaged("count"))
 }
 
-/// A row of a journal: how many pieces its task counts, and one with its number. One row without a piece
-/// stands for a journal that has none.
-pub(super) struct Piece {
-    pub(super) counted: i64,
-    pub(super) piece: Option<(i64, Vec<u8>)>,
+/// A piece's row: the columns of `INSERT_PIECES`.
+pub(super) fn push_piece(rows: &mut impl Sink, id: TaskId, n: u32, piece: &Piece) {
+    rows.bytes(*id.0.as_bytes()).int(u64::from(n)).bytes(&piece.bytes[..]);
 }
 
-/// The pieces of a journal: no gap, and as many as the task counts.
+/// The row of a blob of piece `n`: the columns of `INSERT_BLOBS`.
+pub(super) fn push_blob(rows: &mut impl Sink, id: TaskId, n: u32, blob: &Blob) {
+    rows.bytes(*id.0.as_bytes()).int(u64::from(n)).bytes(blob.digest).bytes(&blob.bytes[..]);
+}
+
+/// A row of a journal: how many pieces its task counts, and a part of it with the number of its piece.
+pub(super) struct JournalRow {
+    pub(super) counted: i64,
+    pub(super) part: Part,
+}
+
+pub(super) enum Part {
+    /// It has no pieces.
+    Nothing,
+    Piece(i64, Vec<u8>),
+    Blob(i64, Blob),
+}
+
+/// The pieces of a journal with their blobs: no gap, and as many as the task counts. Pieces come in order, and blobs
+/// anywhere.
 pub(super) fn journal(
-    rows: impl IntoIterator<Item = Result<Piece, StoreError>>,
-) -> Result<Vec<Vec<u8>>, StoreError> {
-    let (mut pieces, mut counted) = (Vec::new(), 0);
+    rows: impl IntoIterator<Item = Result<JournalRow, StoreError>>,
+) -> Result<Vec<Piece>, StoreError> {
+    let (mut pieces, mut blobs, mut counted) = (Vec::<Piece>::new(), Vec::new(), 0);
     for row in rows {
         let row = row?;
         counted = row.counted;
-        let Some((n, bytes)) = row.piece else { continue };
-        if usize::try_from(n) != Ok(pieces.len()) {
-            return Err(StoreError::Corrupt(format!("piece {} of a journal is missing", pieces.len())));
+        match row.part {
+            Part::Nothing => {}
+            Part::Piece(n, bytes) if usize::try_from(n) == Ok(pieces.len()) => pieces.push(bytes.into()),
+            Part::Piece(..) => {
+                return Err(StoreError::Corrupt(format!("piece {} of a journal is missing", pieces.len())));
+            }
+            Part::Blob(n, blob) => blobs.push((n, blob)),
         }
-        pieces.push(bytes);
+    }
+    for (n, blob) in blobs {
+        let piece = usize::try_from(n).ok().and_then(|n| pieces.get_mut(n));
+        piece
+            .ok_or_else(|| StoreError::Corrupt(format!("piece {n} of a journal is missing")))?
+            .blobs
+            .push(blob);
     }
     if usize::try_from(counted) == Ok(pieces.len()) {
         Ok(pieces)

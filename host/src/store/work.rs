@@ -9,13 +9,13 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Admitted, Change, Lease, PluginRow, Refused, StoreError, Task, Updated};
-use crate::base::{BootId, TaskId, UnixMillis};
+use crate::base::{BootId, Piece, TaskId, UnixMillis};
 
 /// One thing to write.
 pub(super) enum Work {
-    Insert(Box<Task>, Vec<Vec<u8>>),
-    Admit(Box<Task>, Vec<Vec<u8>>),
-    Update(TaskId, Change, Vec<Vec<u8>>),
+    Insert(Box<Task>, Vec<Piece>),
+    Admit(Box<Task>, Vec<Piece>),
+    Update(TaskId, Change, Vec<Piece>),
     Heartbeat(Lease),
     Release(BootId),
     Sweep {
@@ -82,7 +82,7 @@ impl Queue {
         self.write(work).await.map(|_| ())
     }
 
-    pub(super) async fn admit(&self, task: Task, pieces: Vec<Vec<u8>>) -> Result<Admitted, StoreError> {
+    pub(super) async fn admit(&self, task: Task, pieces: Vec<Piece>) -> Result<Admitted, StoreError> {
         match self.write(Work::Admit(Box::new(task), pieces)).await? {
             Done::Admitted(a) => Ok(a),
             other => Err(other.unexpected()),
@@ -93,7 +93,7 @@ impl Queue {
         &self,
         id: TaskId,
         change: Change,
-        pieces: Vec<Vec<u8>>,
+        pieces: Vec<Piece>,
     ) -> Result<Updated, StoreError> {
         match self.write(Work::Update(id, change, pieces)).await? {
             Done::Updated(u) => Ok(*u),

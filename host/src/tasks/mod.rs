@@ -37,7 +37,7 @@ pub(crate) use self::{
     client::checked as check_answers, faults::answers_invalid, machine::unused as unused_key,
 };
 use crate::{
-    base::{BootId, Clock, Digest, Fault, Millis, Principal, TaskId, UnixMillis, failpoints},
+    base::{BootId, Clock, Digest, Fault, Millis, Piece, Principal, TaskId, UnixMillis, failpoints},
     config::{CallPolicy, Config, StoreConfig, TaskRules},
     store::{
         Answer, End, IdempotencyKey, Lease, Question, Status, Store, StoreError, Task, Updated, boottime_ms,
@@ -250,7 +250,7 @@ impl Inner {
     }
 
     /// The same, with pieces for its journal.
-    async fn append(&self, id: TaskId, event: Event, pieces: Vec<Vec<u8>>) -> Result<Updated, StoreError> {
+    async fn append(&self, id: TaskId, event: Event, pieces: Vec<Piece>) -> Result<Updated, StoreError> {
         let now = self.clock.now();
         let (before, after) = event.edges();
         let (quiet, readies) = (event.is_quiet(), event.readies());

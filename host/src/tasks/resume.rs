@@ -2,7 +2,7 @@
 
 use super::{Event, Held, Inner, Tasks, run::done};
 use crate::{
-    base::{Fault, Millis, TaskId, UnixMillis},
+    base::{Fault, Millis, Piece, TaskId, UnixMillis},
     store::{Refused, StoreError, Task, Updated},
 };
 
@@ -12,12 +12,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `task_fenced`, `task_ended` (the run must stop), `store_…` (nothing was appended).
-    pub async fn commit(
-        &self,
-        held: &Held,
-        active_left: Millis,
-        pieces: Vec<Vec<u8>>,
-    ) -> Result<Task, Fault> {
+    pub async fn commit(&self, held: &Held, active_left: Millis, pieces: Vec<Piece>) -> Result<Task, Fault> {
         done(self.inner.append(held.id, Event::Commit { fence: held.fence, active_left }, pieces).await?)
     }
 
@@ -32,7 +27,7 @@ impl Tasks {
         held: Held,
         wake_at: Option<UnixMillis>,
         active_left: Millis,
-        pieces: Vec<Vec<u8>>,
+        pieces: Vec<Piece>,
     ) -> Result<Task, (Held, Fault)> {
         let event = Event::Park { fence: held.fence, wake_at, active_left };
         match self.inner.give_up(&held, event, pieces).await {
@@ -106,7 +101,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `store_…`; `store_corrupt` where one is missing.
-    pub async fn journal(&self, id: TaskId) -> Result<Vec<Vec<u8>>, Fault> {
+    pub async fn journal(&self, id: TaskId) -> Result<Vec<Piece>, Fault> {
         Ok(self.inner.store.journal(id).await?)
     }
 
@@ -137,7 +132,7 @@ impl Tasks {
 impl Inner {
     /// A move after which this process has nothing of the task any more; its last progress is written
     /// with it.
-    async fn give_up(&self, held: &Held, event: Event, pieces: Vec<Vec<u8>>) -> Result<Task, Fault> {
+    async fn give_up(&self, held: &Held, event: Event, pieces: Vec<Piece>) -> Result<Task, Fault> {
         let (written, given) = tokio::join!(self.last_progress(held), self.append(held.id, event, pieces));
         if let Err(e) = written {
             tracing::warn!(task = %held.id, error = %e, "the last progress was not written");

@@ -10,8 +10,8 @@ use crate::config::OnInputTimeout;
 
 const LEFT: Millis = Millis(5000);
 
-fn pieces(texts: &[&str]) -> Vec<Vec<u8>> {
-    texts.iter().map(|t| t.as_bytes().to_vec()).collect()
+fn pieces(texts: &[&str]) -> Vec<Piece> {
+    texts.iter().map(|t| t.as_bytes().to_vec().into()).collect()
 }
 
 /// A task with a journal.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Admission, Event, Held, Inner, NewTask, Tasks, faults, ttl};
 use crate::{
-    base::{Digest, Fault, Millis, Principal, TaskId, failpoint},
+    base::{Digest, Fault, Millis, Piece, Principal, TaskId, failpoint},
     config::{CallPolicy, OnInputTimeout, TaskRules},
     store::{Admitted, End, IdempotencyKey, Question, Status, StoreError, Task, Updated},
 };
@@ -16,7 +16,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `too_many_tasks`, `low_disk_space`, `store_…`; `task_not_now` for questions with bad keys.
-    pub async fn create(&self, new: NewTask, pieces: Vec<Vec<u8>>) -> Result<(Held, Task), Fault> {
+    pub async fn create(&self, new: NewTask, pieces: Vec<Piece>) -> Result<(Held, Task), Fault> {
         let inner = &self.inner;
         let task = inner.build(new, true, &pieces)?;
         inner.admit_one()?;
@@ -40,7 +40,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `idempotency_key_reused` (other arguments), and those of [`Tasks::create`].
-    pub async fn admit(&self, new: NewTask, pieces: Vec<Vec<u8>>) -> Result<Admission, Fault> {
+    pub async fn admit(&self, new: NewTask, pieces: Vec<Piece>) -> Result<Admission, Fault> {
         let inner = &self.inner;
         let Some(key) = new.key.clone() else {
             return Err(Fault::internal(
@@ -121,7 +121,7 @@ impl Tasks {
         questions: Vec<Question>,
         call: &CallPolicy,
         active_left: Option<Millis>,
-        pieces: Vec<Vec<u8>>,
+        pieces: Vec<Piece>,
     ) -> Result<Task, Fault> {
         let tool = self.inner.registry.tool(held.id).unwrap_or_default();
         let event = self.inner.asked(held.fence, questions, call, active_left, &tool);
@@ -146,7 +146,7 @@ impl Tasks {
     ///
     /// # Errors
     /// As [`Tasks::settle`].
-    pub async fn settle_with(&self, held: &Held, end: End, pieces: Vec<Vec<u8>>) -> Result<Task, Fault> {
+    pub async fn settle_with(&self, held: &Held, end: End, pieces: Vec<Piece>) -> Result<Task, Fault> {
         let inner = &self.inner;
         inner.registry.take_progress(held.id);
         let mut pause = Duration::from_millis(20);
@@ -230,7 +230,7 @@ impl Inner {
     }
 
     /// The first state of a task, by the same machine as every later one.
-    fn build(&self, new: NewTask, revealed: bool, pieces: &[Vec<u8>]) -> Result<Task, Fault> {
+    fn build(&self, new: NewTask, revealed: bool, pieces: &[Piece]) -> Result<Task, Fault> {
         let now = self.clock.now();
         let mut task = Task {
             id: new.id,

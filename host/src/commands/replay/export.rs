@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    base::{TaskId, read_file},
+    base::{Blob, Piece, TaskId, read_file},
     commands::{
         exit::{Exit, Failure},
         out::{Out, note},
@@ -38,6 +38,9 @@ struct File {
     end: Option<End>,
     /// Base64.
     pieces: Vec<String>,
+    /// Large answers that pieces name, in Base64; older exports have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    blobs: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,7 +54,7 @@ impl Recorded {
     ///
     /// # Errors
     /// There is no journal, or it is damaged.
-    pub(in crate::commands) fn of(task: &Task, pieces: &[Vec<u8>]) -> Result<Self, Failure> {
+    pub(in crate::commands) fn of(task: &Task, pieces: &[Piece]) -> Result<Self, Failure> {
         if pieces.is_empty() {
             let text = format!(
                 "{}: the task has no journal, because its plugin has a `files` grant, whose use is not recorded yet",
@@ -77,8 +80,16 @@ pub(super) async fn find(what: &str, config: &Config) -> Result<Recorded, Failur
     let bad =
         |why: String| Failure::refused("not_an_export", format!("{what}: not an exported journal: {why}"));
     let file: File = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
-    let pieces = file.pieces.iter().map(|piece| STANDARD.decode(piece));
-    let pieces: Vec<Vec<u8>> = pieces.collect::<Result<_, _>>().map_err(|e| bad(e.to_string()))?;
+    let decoded = |texts: &[String]| {
+        let parts = texts.iter().map(|text| STANDARD.decode(text));
+        parts.collect::<Result<Vec<_>, _>>().map_err(|e| bad(e.to_string()))
+    };
+    let mut pieces: Vec<Piece> = decoded(&file.pieces)?.into_iter().map(Piece::from).collect();
+    let blobs = decoded(&file.blobs)?.into_iter().map(Blob::of);
+    if let Some(piece) = pieces.first_mut() {
+        // It does not matter which has them.
+        piece.blobs = blobs.collect();
+    }
     let kept = Kept::open(&pieces).map_err(|e| bad(e.to_string()))?;
     Ok(Recorded { task: file.task, plugin: file.plugin, kept, end: file.end })
 }
@@ -111,12 +122,14 @@ pub(crate) async fn export(id: &str, to: &Path, config: &Config, out: Out) -> Re
         .map_err(|e| Failure::refused("journal_damaged", format!("its settings cannot be read: {e}")))?;
     header.policy = serde_json::to_string(&Settings { grants: Grants::default(), ..settings })
         .map_err(|e| Failure::refused("journal_damaged", e.to_string()))?;
+    let pieces = recorded.kept.with(&header);
     let file = File {
         layby: Kind::Journal,
         task: recorded.task,
         plugin: recorded.plugin,
         end: recorded.end,
-        pieces: recorded.kept.with(&header).iter().map(|piece| STANDARD.encode(piece)).collect(),
+        pieces: pieces.iter().map(|piece| STANDARD.encode(&piece.bytes)).collect(),
+        blobs: pieces.iter().flat_map(|piece| &piece.blobs).map(|b| STANDARD.encode(&b.bytes)).collect(),
     };
     let text =
         serde_json::to_string(&file).map_err(|e| Failure::refused("journal_damaged", e.to_string()))?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Verdict, engine, export::Recorded, line, replay, show::Viewer};
 use crate::{
-    base::{Digest, neutral_line, read_file},
+    base::{Digest, Piece, neutral_line, read_file},
     commands::{
         exit::{Exit, Failure},
         out::Out,
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, config: &Config, out: Out) -> Result<Exit, Failur
 async fn rehearse(
     engine: &Engine,
     task: &Task,
-    pieces: &[Vec<u8>],
+    pieces: &[Piece],
     bytes: &[u8],
 ) -> Result<Rehearsed, Failure> {
     let verdict = match Recorded::of(task, pieces) {

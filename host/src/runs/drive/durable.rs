@@ -7,7 +7,7 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{Driver, open::Answers};
 use crate::{
-    base::{Fault, Millis},
+    base::{Fault, Millis, Piece},
     capabilities::{Abort, Asked, wit_call::InputError},
     config::TaskRules,
     runs::{
@@ -23,7 +23,7 @@ pub(super) struct Durable {
     /// The row has a journal.
     kept: bool,
     /// Pieces that were taken from the journal, and are not committed.
-    unsaved: Vec<Vec<u8>>,
+    unsaved: Vec<Piece>,
     /// Effects that wait for the next commit.
     effects: Vec<oneshot::Sender<()>>,
     /// When entries are to be committed.
@@ -74,7 +74,7 @@ impl Durable {
 impl Driver {
     /// What the row's journal lacks, to be committed with whatever comes next. Stays to be asked for again until
     /// [`Driver::saved`].
-    pub(super) fn pieces(&mut self) -> Vec<Vec<u8>> {
+    pub(super) fn pieces(&mut self) -> Vec<Piece> {
         self.run.becomes_durable(self.runs.tasks.leased());
         let past = &self.run.past;
         if past.journal.pinned().is_some() && !self.durable.kept {
@@ -139,7 +139,7 @@ impl Driver {
             runs.tasks.live(held).await?;
             self.durable.resuming = None;
         }
-        if let Some(why) = journal.pinned().filter(|_| self.durable.kept && !self.durable.pin_told) {
+        if let Some(why) = self.unpinned() {
             runs.tasks.pin(held, why.to_owned()).await?;
             self.durable.pin_told = true;
         }
@@ -150,12 +150,18 @@ impl Driver {
         Ok(())
     }
 
-    /// When the journal is to be committed next. A run that waits does nothing that would need it.
+    /// When the journal is to be committed next. A run that waits does nothing that would need it, but others must know
+    /// of one that cannot be resumed.
     pub(super) fn flushes_at(&self) -> Option<Instant> {
         self.durable.flush_at.filter(|_| {
             let waits = self.active_since.is_none() && self.durable.effects.is_empty();
-            self.held.is_some() && !waits
+            self.held.is_some() && (!waits || self.unpinned().is_some())
         })
+    }
+
+    /// Why the run cannot be resumed, where its row does not have that yet.
+    fn unpinned(&self) -> Option<&'static str> {
+        self.run.past.journal.pinned().filter(|_| self.durable.kept && !self.durable.pin_told)
     }
 
     /// True where another instance, here or elsewhere, could go on with this run.

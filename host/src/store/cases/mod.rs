@@ -24,6 +24,8 @@ pub(super) trait Ground: Send + Sync {
     fn open<'a>(&'a self, config: &'a StoreConfig) -> BoxFuture<'a, Arc<dyn Store>>;
     /// True where all processes are on one machine, and leases go by its boots.
     fn is_one_machine(&self) -> bool;
+    /// Rows of `blobs`.
+    fn blobs(&self) -> BoxFuture<'_, i64>;
 }
 
 /// One test of each case, on the ground that the expression makes.
@@ -41,6 +43,7 @@ macro_rules! each_case {
             a_remembered_task_is_read_again_once_another_process_has_written
             batches_of_every_size_are_written_whole
             a_journal_grows_with_its_task_or_not_at_all
+            large_answers_are_kept_beside_their_piece
             only_what_can_go_on_is_resumable
             the_oldest_go_on_first
             what_is_nobodys_is_looked_after

@@ -4,14 +4,14 @@ use uuid::Uuid;
 
 use super::{Ground, asking, end, keyed, open, task};
 use crate::{
-    base::{BootId, Millis, TaskId, UnixMillis},
+    base::{Blob, BootId, Millis, Piece, TaskId, UnixMillis},
     store::{Admitted, Lease, Refused, Status, Store, Task, Updated, boottime_ms, os_boot_id},
 };
 
 const HOLDER: BootId = BootId(Uuid::from_u128(7));
 
-fn pieces(texts: &[&str]) -> Vec<Vec<u8>> {
-    texts.iter().map(|t| t.as_bytes().to_vec()).collect()
+fn pieces(texts: &[&str]) -> Vec<Piece> {
+    texts.iter().map(|t| t.as_bytes().to_vec().into()).collect()
 }
 
 /// Parked in a sleep that is over at 2000.
@@ -57,7 +57,7 @@ pub(in crate::store) async fn a_journal_grows_with_its_task_or_not_at_all(ground
         Updated::Unknown
     ));
     // Larger than a page, and more than one statement takes.
-    let many: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![n; 10_000]).collect();
+    let many: Vec<Piece> = (0..100_u8).map(|n| vec![n; 10_000].into()).collect();
     store.update(one.id, Box::new(Ok), many.clone()).await.unwrap();
     assert_eq!(store.journal(one.id).await.unwrap()[4..], many);
     // A repeat of a key adds nothing.
@@ -71,6 +71,36 @@ pub(in crate::store) async fn a_journal_grows_with_its_task_or_not_at_all(ground
     assert_eq!(store.journal(one.id).await.unwrap().len(), 105);
     store.sweep(UnixMillis(10_000), UnixMillis(0)).await.unwrap();
     assert_eq!(store.journal(one.id).await.unwrap(), pieces(&[]));
+}
+
+pub(in crate::store) async fn large_answers_are_kept_beside_their_piece(ground: &dyn Ground) {
+    let store = open(ground).await;
+    let (one, other) = (task(1), task(2));
+    let mut blobs = [3, 2, 1].map(|n| Blob::of(vec![n; 300_000])).to_vec();
+    blobs.sort_by_key(|blob| blob.digest);
+    let with = |blobs: &[Blob]| vec![Piece { bytes: b"names them".to_vec(), blobs: blobs.to_vec() }];
+    for task in [&one, &other] {
+        store.insert(task.clone(), pieces(&["header"])).await.unwrap();
+        // Two in one piece, more than one statement takes; and another task may have the same.
+        store.update(task.id, Box::new(Ok), with(&blobs[..2])).await.unwrap();
+        store.update(task.id, Box::new(Ok), pieces(&["none"])).await.unwrap();
+        store.update(task.id, Box::new(Ok), with(&blobs[2..])).await.unwrap();
+        let refused = store.update(task.id, Box::new(|_| Err(Refused::Unchanged)), with(&blobs)).await;
+        assert!(matches!(refused.unwrap(), Updated::Refused(..)));
+    }
+    let whole = |mut pieces: Vec<Piece>| {
+        // Those of one piece have no order.
+        pieces.iter_mut().for_each(|piece| piece.blobs.sort_by_key(|blob| blob.digest));
+        pieces
+    };
+    let all = [pieces(&["header"]), with(&blobs[..2]), pieces(&["none"]), with(&blobs[2..])].concat();
+    assert_eq!(whole(store.journal(one.id).await.unwrap()), all);
+    // They go with their task.
+    store.update(one.id, Box::new(end), Vec::new()).await.unwrap();
+    store.sweep(UnixMillis(10_000), UnixMillis(0)).await.unwrap();
+    assert_eq!(store.journal(one.id).await.unwrap(), pieces(&[]));
+    assert_eq!(whole(store.journal(other.id).await.unwrap()), all);
+    assert_eq!(ground.blobs().await, 3, "none of a task that is gone");
 }
 
 pub(in crate::store) async fn only_what_can_go_on_is_resumable(ground: &dyn Ground) {

@@ -31,7 +31,7 @@ use super::{
     work::{Queue, Work, serve},
 };
 use crate::{
-    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
+    base::{BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis},
     config::StoreConfig,
 };
 
@@ -212,11 +212,11 @@ fn query(sql: &'static str) -> Query {
 }
 
 impl Store for PostgresStore {
-    fn insert(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn insert(&self, task: Task, pieces: Vec<Piece>) -> BoxFuture<'_, Result<(), StoreError>> {
         self.queue.written(Work::Insert(Box::new(task), pieces)).boxed()
     }
 
-    fn admit(&self, task: Task, pieces: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+    fn admit(&self, task: Task, pieces: Vec<Piece>) -> BoxFuture<'_, Result<Admitted, StoreError>> {
         self.queue.admit(task, pieces).boxed()
     }
 
@@ -224,12 +224,12 @@ impl Store for PostgresStore {
         &self,
         id: TaskId,
         change: Change,
-        pieces: Vec<Vec<u8>>,
+        pieces: Vec<Piece>,
     ) -> BoxFuture<'_, Result<Updated, StoreError>> {
         self.queue.update(id, change, pieces).boxed()
     }
 
-    fn journal(&self, id: TaskId) -> BoxFuture<'_, Result<Vec<Vec<u8>>, StoreError>> {
+    fn journal(&self, id: TaskId) -> BoxFuture<'_, Result<Vec<Piece>, StoreError>> {
         async move {
             let rows = self.rows(|| query(sql::JOURNAL).bind(bytes(id))).await?;
             values::journal(rows.iter().map(rows::piece))

@@ -267,11 +267,16 @@ async fn write_tasks(c: &mut PgConnection, batch: &Batch<'_>) -> Result<bool, St
     }
     wrote |= questions.send(c).await? | answers.send(c).await?;
     let mut pieces = Rows::new(&sql::INSERT_PIECES);
-    for (id, n, bytes) in batch.pieces() {
-        pieces.bytes(*id.0.as_bytes()).int(u64::from(*n)).bytes(*bytes);
+    let mut blobs = Rows::new(&sql::INSERT_BLOBS);
+    for (id, n, piece) in batch.pieces() {
+        values::push_piece(&mut pieces, *id, *n, piece);
         pieces.send_if_full(c).await?;
+        for blob in &piece.blobs {
+            values::push_blob(&mut blobs, *id, *n, blob);
+            blobs.send_if_full(c).await?;
+        }
     }
-    wrote |= pieces.send(c).await?;
+    wrote |= pieces.send(c).await? | blobs.send(c).await?;
     Ok(wrote)
 }
 

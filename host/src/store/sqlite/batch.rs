@@ -121,11 +121,16 @@ pub(super) async fn write(c: &mut SqliteConnection, batch: &Batch<'_>) -> Result
     }
     wrote |= questions.send(c).await? | answers.send(c).await?;
     let mut journals = Statement::new(&sql::INSERT_PIECES);
-    for (id, n, bytes) in batch.pieces() {
-        journals.rows.bytes(*id.0.as_bytes()).int(u64::from(*n)).bytes(*bytes);
+    let mut blobs = Statement::new(&sql::INSERT_BLOBS);
+    for (id, n, piece) in batch.pieces() {
+        values::push_piece(&mut journals.rows, *id, *n, piece);
         journals.send_if_full(c).await?;
+        for blob in &piece.blobs {
+            values::push_blob(&mut blobs.rows, *id, *n, blob);
+            blobs.send_if_full(c).await?;
+        }
     }
-    wrote |= journals.send(c).await?;
+    wrote |= journals.send(c).await? | blobs.send(c).await?;
     Ok(wrote)
 }
 

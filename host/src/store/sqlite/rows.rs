@@ -2,10 +2,13 @@
 
 use super::sql::Bulk;
 use crate::{
-    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
+    base::{Blob, BootId, Digest, Millis, Principal, TaskId, UnixMillis},
     store::{
         Answer, End, IdempotencyKey, PluginRow, Question, StoreError, Task, Tombstone,
-        values::{Piece, Sink, damaged, digest, kind_of, parse, signed, small, status, text, unsigned, uuid},
+        values::{
+            JournalRow, Part, Sink, damaged, digest, kind_of, parse, signed, small, status, text, unsigned,
+            uuid,
+        },
     },
 };
 use sqlx::{
@@ -120,12 +123,13 @@ impl Rows {
 }
 
 /// A row of `JOURNAL`, for `values::journal`.
-pub(super) fn piece(row: &SqliteRow) -> Result<Piece, StoreError> {
-    let piece = match row.try_get::<Option<i64>, _>(1)? {
-        Some(n) => Some((n, row.try_get(2)?)),
-        None => None,
+pub(super) fn piece(row: &SqliteRow) -> Result<JournalRow, StoreError> {
+    let part = match (row.try_get::<Option<i64>, _>(1)?, row.try_get::<Option<&[u8]>, _>(2)?) {
+        (None, _) => Part::Nothing,
+        (Some(n), None) => Part::Piece(n, row.try_get(3)?),
+        (Some(n), Some(name)) => Part::Blob(n, Blob { digest: digest(name)?.0, bytes: row.try_get(3)? }),
     };
-    Ok(Piece { counted: row.try_get(0)?, piece })
+    Ok(JournalRow { counted: row.try_get(0)?, part })
 }
 
 /// The single column of a digest.

@@ -115,10 +115,12 @@ pub(super) const UNATTENDED: &str = select_tasks!(
             WHERE holder IS NULL AND outcome IS NULL AND due_at <= ?1)
      LIMIT 1000"
 );
-/// The pieces that its row counts beside each there is.
-pub(super) const JOURNAL: &str =
-    "SELECT t.pieces, j.n, j.bytes FROM tasks t LEFT JOIN journals j ON j.task = t.id
- WHERE t.id = ?1 ORDER BY j.n";
+/// The pieces that its row counts beside each there is (a row without one where there is none), and its blobs. One
+/// statement, so that both are as of one moment.
+pub(super) const JOURNAL: &str = "SELECT t.pieces, j.n, NULL, j.bytes FROM tasks t LEFT JOIN journals j
+    ON j.task = t.id WHERE t.id = ?1
+ UNION ALL SELECT t.pieces, b.n, b.digest, b.bytes FROM tasks t JOIN blobs b ON b.task = t.id WHERE t.id = ?1
+ ORDER BY 2";
 pub(super) const LEASED: &str =
     "SELECT count(*) FROM processes WHERE boot = ?1 AND os_boot = ?2 AND until_boottime > ?3";
 pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_live WHERE outcome IS NULL";
@@ -158,6 +160,8 @@ pub(super) static INSERT_QUESTIONS: Bulk =
 
 /// Never replaced: a piece that is there already fails the batch.
 pub(super) static INSERT_PIECES: Bulk = Bulk::new("INSERT INTO journals (task, n, bytes) VALUES ", 3, "");
+/// The same.
+pub(super) static INSERT_BLOBS: Bulk = Bulk::new("INSERT INTO blobs (task, n, digest, bytes) VALUES ", 4, "");
 
 /// An answer is written once.
 pub(super) static ANSWER_QUESTIONS: Bulk = Bulk::new(

@@ -22,6 +22,15 @@ impl Ground for Folder {
     fn is_one_machine(&self) -> bool {
         true
     }
+
+    fn blobs(&self) -> BoxFuture<'_, i64> {
+        async {
+            let options = SqliteConnectOptions::new().filename(self.0.path().join("layby.db"));
+            let mut c = options.connect().await.unwrap();
+            sqlx::query_scalar("SELECT count(*) FROM blobs").fetch_one(&mut c).await.unwrap()
+        }
+        .boxed()
+    }
 }
 
 each_case!(async { Folder(TempDir::new().unwrap()) });
@@ -199,7 +208,7 @@ async fn parked_tasks_cost_nothing_per_look() {
     };
     let before = time().await;
     for chunk in 0..20 {
-        let inserts = (0..1000).map(|n| store.insert(parked(chunk * 1000 + n), vec![vec![1; 200]]));
+        let inserts = (0..1000).map(|n| store.insert(parked(chunk * 1000 + n), vec![vec![1; 200].into()]));
         futures::future::try_join_all(inserts).await.unwrap();
     }
     let after = time().await;
@@ -211,7 +220,7 @@ async fn a_journal_with_a_gap_is_damaged() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let t = task(1);
-    store.insert(t.clone(), vec![vec![1], vec![2], vec![3]]).await.unwrap();
+    store.insert(t.clone(), vec![vec![1].into(), vec![2].into(), vec![3].into()]).await.unwrap();
     let options = SqliteConnectOptions::new().filename(dir.path().join("layby.db"));
     let mut c = options.connect().await.unwrap();
     for (n, what) in [(1, "piece 1"), (2, "1 pieces")] {
