@@ -416,6 +416,14 @@ impl Host {
         self.restart().await
     }
 
+    /// The same with another value of it.
+    pub async fn restart_with(mut self, name: &str, value: &str) -> Self {
+        let setup = Arc::get_mut(&mut self.setup).expect("nobody else starts it");
+        setup.env.retain(|(n, _)| n != name);
+        setup.env.push((name.into(), value.into()));
+        self.restart().await
+    }
+
     /// Sends a signal by name, such as `TERM`.
     ///
     /// # Panics

@@ -19,6 +19,7 @@ mod result;
 mod run;
 mod state;
 mod stdio;
+mod unknown;
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,9 +36,9 @@ pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, read_resource_result};
 pub use run::{call, list};
 pub use state::{State, journal_key};
+pub use unknown::{Deed, HOSTS_OWN, Unknown};
 
 use crate::{
-    base::UnixMillis,
     config::Limits,
     journal::{Journal, Mismatch},
     store::{Answer, QuestionKind},
@@ -112,6 +113,14 @@ pub trait Caller: Send + Sync + 'static {
         requests: Vec<Asked>,
         again: bool,
     ) -> BoxFuture<'_, Result<Vec<Answer>, wit_call::InputError>>;
+    /// Puts a question of the host's own, whose key is under [`HOSTS_OWN`] and names it: asked again after a crash, it
+    /// gets the answer that there was.
+    ///
+    /// # Errors
+    /// `unsupported` where the caller cannot be asked.
+    fn ask_for_host(&self, _question: Asked) -> BoxFuture<'_, Result<Answer, wit_call::InputError>> {
+        Box::pin(std::future::ready(Err(wit_call::InputError::Unsupported)))
+    }
     /// The guest sleeps, with so long to go. Nothing else is under way: its instance may be ended meanwhile, and
     /// the run resumed when the time has come.
     fn sleeps(&self, left: Duration);
@@ -274,15 +283,9 @@ pub enum Abort {
     Host(String),
     /// It does not what its journal has: it cannot be resumed by this component.
     Mismatch(Mismatch),
-    /// It was interrupted while a request was under way that must not be sent twice: what became of it is not known.
-    Unknown {
-        /// The request's method.
-        method: String,
-        /// Its URL, without the query.
-        url: String,
-        /// When it was about to be sent.
-        at: UnixMillis,
-    },
+    /// It was interrupted in an effect that must not happen twice: what became of it is not known, and nobody says that
+    /// it is to go on.
+    Unknown(Unknown),
 }
 
 /// What one instance used.

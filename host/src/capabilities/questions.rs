@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Asked,
+    Asked, HOSTS_OWN,
     wit_call::{InputRequest, Question},
 };
 use crate::{config::Limits, store::QuestionKind};
@@ -15,8 +15,6 @@ const _: () = assert!(Limits::QUESTIONS_AT_ONCE == 16, "the text says so");
 
 /// Bytes of a key: it is a member's name in the client's answer.
 const KEY: usize = 128;
-/// Names that only the host may use.
-const HOSTS_OWN: &str = "layby/";
 
 /// The question as it goes to the caller.
 ///

@@ -43,12 +43,21 @@ pub(super) struct Inner {
     /// The number of the first of them.
     first: u64,
     sealer: Sealer,
-    /// What was kept of exchanges, by number, each with the number of its entry.
-    exchanges: BTreeMap<u32, (u64, Recalled)>,
+    /// What was kept of exchanges, by number.
+    exchanges: BTreeMap<u32, Exchange>,
     /// All is replayed, or was from the first.
     lives: Arc<Notify>,
     /// Told of each call; and then nothing new happens.
     watcher: Option<Box<dyn Watcher>>,
+}
+
+/// What was kept of one exchange.
+struct Exchange {
+    /// The number of its entry.
+    step: u64,
+    recalled: Recalled,
+    /// It began, and stopped before anything was sent: as if it had not.
+    unsent: bool,
 }
 
 struct Replay {
@@ -110,13 +119,14 @@ impl Inner {
         for (step, entry) in (0..).zip(super::Entries::of(&kept.entries, &kept.blobs)) {
             match entry {
                 Entry::Sent(k, hash, at) => {
-                    self.exchanges.insert(k, (step, Recalled { hash, at, answer: None }));
+                    let starts = self.exchanges.get(&k).map_or(0, |there| there.recalled.starts);
+                    let recalled = Recalled { hash, at, starts: starts.saturating_add(1), answer: None };
+                    self.exchanges.insert(k, Exchange { step, recalled, unsent: false });
                 }
-                // Began, and stopped before anything was sent: as if it had never been.
-                Entry::Answered(k, answer) if answer.is_empty() => drop(self.exchanges.remove(&k)),
                 Entry::Answered(k, answer) => {
-                    if let Some((_, recalled)) = self.exchanges.get_mut(&k) {
-                        recalled.answer = Some(answer);
+                    if let Some(there) = self.exchanges.get_mut(&k) {
+                        there.unsent = answer.is_empty();
+                        there.recalled.answer = (!there.unsent).then_some(answer);
                     }
                 }
                 _ => {}
@@ -153,11 +163,12 @@ impl Inner {
     }
 
     pub(super) fn recall(&self, k: u32, hash: u64) -> Result<Option<Recalled>, Mismatch> {
-        let Some((step, had)) = self.exchanges.get(&k) else { return Ok(None) };
+        let Some(there) = self.exchanges.get(&k).filter(|there| !there.unsent) else { return Ok(None) };
+        let had = &there.recalled;
         if had.hash == hash {
             return Ok(Some(had.clone()));
         }
-        Err(Mismatch::new(*step, &Had::Sent(k, had.hash), &Done::Sent(k, hash)))
+        Err(Mismatch::new(there.step, &Had::Sent(k, had.hash), &Done::Sent(k, hash)))
     }
 
     pub(super) fn sent(&mut self, k: u32, hash: u64, at: u64) {

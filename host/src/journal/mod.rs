@@ -203,8 +203,10 @@ pub trait Watcher: Send {
 pub struct Recalled {
     /// Of its request.
     pub hash: u64,
-    /// When it was about to be sent, in milliseconds since 1970.
+    /// When it was about to be sent last, in milliseconds since 1970.
     pub at: u64,
+    /// How often it was, from 1.
+    pub starts: u32,
     /// Its answer; none where the run was last seen before there was one.
     pub answer: Option<Vec<u8>>,
 }

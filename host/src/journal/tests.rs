@@ -380,8 +380,12 @@ fn exchanges_are_found_by_number_and_not_by_place() {
     pieces.extend(journal.take());
     let again = replay(&pieces);
     assert!(!again.is_live());
-    let recalled =
-        |answer: Option<&[u8]>, hash, at| Recalled { hash, at, answer: answer.map(<[u8]>::to_vec) };
+    let recalled = |answer: Option<&[u8]>, hash, at| Recalled {
+        hash,
+        at,
+        starts: 1,
+        answer: answer.map(<[u8]>::to_vec),
+    };
     assert_eq!(again.recall(0, 7), Ok(Some(recalled(Some(b"zero"), 7, 1000))));
     assert_eq!(again.recall(1, 8), Ok(Some(recalled(None, 8, 1001))));
     assert_eq!(again.recall(2, 9), Ok(None), "nothing of it was sent");
@@ -397,6 +401,13 @@ fn exchanges_are_found_by_number_and_not_by_place() {
     pieces.extend(again.take());
     let last = replay(&pieces);
     assert_eq!(last.recall(3, 1).unwrap().unwrap().answer.unwrap(), b"three");
+    // It begins anew, stops before it is sent, and begins again.
+    last.sent(3, 1, 1004);
+    last.answered(3, b"");
+    last.sent(3, 1, 1005);
+    pieces.extend(last.take());
+    let third = replay(&pieces).recall(3, 1).unwrap().unwrap();
+    assert_eq!(third, Recalled { hash: 1, at: 1005, starts: 3, answer: None });
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     base::{Fault, Millis},
-    capabilities::{self, Abort, NotMcp, Response, wit_types},
+    capabilities::{self, Abort, NotMcp, Response, Unknown, wit_types},
     plugins::Tool,
     store::End,
 };
@@ -161,15 +161,15 @@ impl Outcome {
                     fault.with("expected", mismatch.expected.into()).with("actual", mismatch.actual.into()),
                 )
             }
-            Abort::Unknown { method, url, at } => {
+            Abort::Unknown(Unknown { deed, at, .. }) => {
                 let at = at.rfc3339();
-                tracing::error!(plugin, %work, method, url, at, "interrupted in a request; its outcome is unknown");
+                tracing::error!(plugin, %work, "interrupted while it {deed}, at {at}; the outcome is unknown");
                 let text = format!(
-                    "The {work} was interrupted while it sent {method} {url}, at {at}. Whether that happened is not \
-                     known, and it was not sent again. Look there before you call again."
+                    "The {work} was interrupted while it {deed}, at {at}. That may have happened, or may yet, and was \
+                     not done again. Look there before you call again."
                 );
-                let fault = Fault::internal("outcome_unknown", text).with("method", method.into());
-                Self::Error(fault.with("url", url.into()).with("at", at.into()))
+                let fault = Fault::internal("outcome_unknown", text).with("at", at.into());
+                Self::Error(deed.facts().into_iter().fold(fault, |f, (name, fact)| f.with(name, fact.into())))
             }
             Abort::Host(text) => {
                 tracing::error!(plugin, %work, "the host failed: {text}");

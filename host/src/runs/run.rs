@@ -1,6 +1,7 @@
 //! What a run's driver, its guest and its request share.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -34,6 +35,8 @@ pub(super) struct Question {
     pub(super) requests: Vec<Asked>,
     /// The run had asked this when it was last seen.
     pub(super) again: bool,
+    /// It is the host's own.
+    pub(super) by_host: bool,
     pub(super) reply: oneshot::Sender<Result<Vec<Answer>, wit_call::InputError>>,
 }
 
@@ -71,6 +74,8 @@ pub(super) struct Run {
     pub(super) meter: Arc<AtomicU64>,
     /// The guest's open question, until the driver takes it. A guest has one thread, so one place is enough.
     question: Mutex<Option<Question>>,
+    /// The host's own, which come from exchanges beside the guest.
+    host_questions: Mutex<VecDeque<Question>>,
     questioned: Notify,
     /// Since when and until when the guest sleeps, if it does.
     sleep: Mutex<Option<(Instant, Instant)>>,
@@ -114,6 +119,7 @@ impl Run {
             missing: Mutex::default(),
             meter: Arc::default(),
             question: Mutex::default(),
+            host_questions: Mutex::default(),
             questioned: Notify::new(),
             sleep: Mutex::new(None),
             slept: Notify::new(),
@@ -180,11 +186,13 @@ impl Run {
         self.cancelled.load(Ordering::SeqCst)
     }
 
-    /// The guest's next question. Cancel-safe.
+    /// The next question. Cancel-safe.
     pub(super) async fn asked(&self) -> Question {
         loop {
-            // Bound to its statement: a lock in the condition would live as long as the body.
-            let question = lock(&self.question).take();
+            // Bound to its statement: a lock in the condition would live as long as the body. The guest's first: its start is
+            // in the journal, and no commit may have that without its rows.
+            let mut question = lock(&self.question).take();
+            question = question.or_else(|| lock(&self.host_questions).pop_front());
             if let Some(question) = question {
                 return question;
             }
@@ -297,10 +305,26 @@ impl Caller for Run {
                 }
             }
             let (reply, answer) = oneshot::channel();
-            *lock(&self.question) = Some(Question { requests, again, reply });
+            *lock(&self.question) = Some(Question { requests, again, by_host: false, reply });
             self.questioned.notify_one();
             // A driver that has ended dropped the sender: the run is being stopped.
             answer.await.unwrap_or(Err(wit_call::InputError::Cancelled))
+        })
+    }
+
+    fn ask_for_host(&self, request: Asked) -> BoxFuture<'_, Result<Answer, wit_call::InputError>> {
+        Box::pin(async move {
+            let client = self.client();
+            // Its task is the only way to it by now.
+            if !client.promotes() || !client.can_answer(request.kind, self.work.policy().model_may_answer) {
+                return Err(wit_call::InputError::Unsupported);
+            }
+            let (reply, answer) = oneshot::channel();
+            let question = Question { requests: vec![request], again: false, by_host: true, reply };
+            lock(&self.host_questions).push_back(question);
+            self.questioned.notify_one();
+            let answers = answer.await.unwrap_or(Err(wit_call::InputError::Cancelled))?;
+            answers.into_iter().next().ok_or(wit_call::InputError::TimedOut)
         })
     }
 

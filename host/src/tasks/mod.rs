@@ -106,6 +106,15 @@ pub enum Signal {
     Unleased(End),
 }
 
+/// Whose questions are put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The plugin's.
+    Guest,
+    /// The host's own: their keys are under `layby/`.
+    Host,
+}
+
 /// How [`Tasks::admit`] ended.
 #[derive(Debug)]
 pub enum Admission {

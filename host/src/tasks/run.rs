@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Admission, Event, Held, Inner, NewTask, Tasks, faults, ttl};
+use super::{Admission, By, Event, Held, Inner, NewTask, Tasks, faults, ttl};
 use crate::{
     base::{Digest, Fault, Millis, Piece, Principal, TaskId, failpoint},
     config::{CallPolicy, OnInputTimeout, TaskRules},
@@ -123,8 +123,24 @@ impl Tasks {
         active_left: Option<Millis>,
         pieces: Vec<Piece>,
     ) -> Result<Task, Fault> {
+        self.ask_as(By::Guest, held, questions, call, active_left, pieces).await
+    }
+
+    /// The same, also for questions of the host's own.
+    ///
+    /// # Errors
+    /// As [`Tasks::ask`].
+    pub async fn ask_as(
+        &self,
+        by: By,
+        held: &Held,
+        questions: Vec<Question>,
+        call: &CallPolicy,
+        active_left: Option<Millis>,
+        pieces: Vec<Piece>,
+    ) -> Result<Task, Fault> {
         let tool = self.inner.registry.tool(held.id).unwrap_or_default();
-        let event = self.inner.asked(held.fence, questions, call, active_left, &tool);
+        let event = self.inner.asked(by, held.fence, questions, call, active_left, &tool);
         done(self.inner.append(held.id, event, pieces).await?)
     }
 
@@ -212,6 +228,7 @@ impl Inner {
 
     fn asked(
         &self,
+        by: By,
         fence: u64,
         questions: Vec<Question>,
         call: &CallPolicy,
@@ -223,7 +240,7 @@ impl Inner {
             questions,
             wait: call.input_deadline,
             resume_on_timeout: call.on_input_timeout == OnInputTimeout::Resume,
-            by_host: false,
+            by_host: by == By::Host,
             active_left,
             poll_interval: self.rhythm.waiting(tool),
         }
@@ -269,7 +286,7 @@ impl Inner {
         if new.questions.is_empty() {
             return Ok(task);
         }
-        let event = self.asked(task.fence, new.questions, &new.call, None, &task.tool);
+        let event = self.asked(By::Guest, task.fence, new.questions, &new.call, None, &task.tool);
         task.clone().apply(event, now).map_err(|refused| faults::refused(&refused, &task))
     }
 }

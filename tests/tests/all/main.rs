@@ -38,4 +38,5 @@ mod restart;
 mod scaffold;
 mod stdio;
 mod trace;
+mod unknown;
 mod world;

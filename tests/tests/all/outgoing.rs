@@ -222,22 +222,6 @@ fn post(server: &Recorder) -> Value {
     json!([{ "method": "POST", "url": format!("{}/pay?token=hunter2", server.origin()), "body": "1 EUR" }])
 }
 
-#[tokio::test]
-async fn a_post_whose_outcome_is_unknown_is_not_sent_again() {
-    for (failpoint, sent) in [("effect.after-start-commit", 0), ("effect.after-send", 1)] {
-        let server = Recorder::start().await;
-        let (host, id) = killed_at(&server, "", &format!("{failpoint}=kill"), post(&server)).await;
-        let task = host.client().status(&id, "failed").await;
-        let data = &task["error"]["data"];
-        assert_eq!(data["code"], "outcome_unknown", "{task}");
-        assert_eq!(data["method"], "POST");
-        assert_eq!(data["url"], format!("{}/pay", server.origin()));
-        assert!(data["at"].as_str().is_some_and(|at| at.starts_with("20")), "{task}");
-        assert!(!task.to_string().contains("hunter2"));
-        assert_eq!(server.lines().len(), sent, "{failpoint}");
-    }
-}
-
 /// Between the commit and the write it stands still for longer than its lease, and then goes on.
 #[tokio::test]
 async fn a_host_that_has_lost_its_lease_sends_nothing() {
@@ -256,6 +240,10 @@ async fn a_host_that_has_lost_its_lease_sends_nothing() {
     eventually("the request is committed", || async { reached.exists().then_some(()) }).await;
     first.signal("STOP");
     let second = first.beside().await;
+    // It asks what is to be done, which is nothing.
+    let key = "layby/outcome-http-0";
+    second.client().until(&id, "a question", |task| task["inputRequests"][key].is_object()).await;
+    second.client().accept(&id, key, json!({ "choice": "stop" })).await.result();
     let task = second.client().status(&id, "failed").await;
     assert_eq!(task["error"]["data"]["code"], "outcome_unknown", "{task}");
     std::fs::write(&gate, "").expect("a gate");

@@ -23,15 +23,21 @@ use super::{
 };
 use crate::{
     base::{Clock as _, SystemClock, UnixMillis, failpoint, neutral_line},
-    capabilities::{Abort, Audience, Caller, Granted, wit_call::LogLevel},
+    capabilities::{
+        Abort, Audience, Caller, Granted,
+        unknown::{self, Choice, Deed, Unknown},
+        wit_call::LogLevel,
+    },
     config::Limits,
-    journal::Journal,
+    journal::{Journal, Recalled},
 };
 
 /// Longest URL in a line of the log, in bytes.
 const LOGGED: usize = 500;
 /// Names a request that is sent again, so that its server does it once (draft-ietf-httpapi-idempotency-key-header).
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// What a guest gets of a request of which somebody says that it happened: it reached its server, and its answer is lost.
+const HAPPENED: Error = Error::HttpResponseIncomplete;
 
 /// What the exchanges of one run share.
 pub(super) struct Shared {
@@ -92,32 +98,32 @@ impl Shared {
         let body = self.gathered(body).await;
         let hash = self.hash(&head, &body);
         let out = body.as_ref().map_or(0, Bytes::len);
-        let line = Line::of(&head);
+        let deed = deed(&head);
         let recalled = match self.journal.recall(k, hash) {
             Ok(recalled) => recalled,
             Err(mismatch) => return self.end(Abort::Mismatch(mismatch)).await,
         };
-        if let Some(bytes) = recalled.as_ref().and_then(|recalled| recalled.answer.as_ref()) {
-            let Some(end) = record::decode(bytes) else {
-                let why = format!("the answer of request {k} in the journal cannot be read");
-                return self.end(Abort::Host(why)).await;
-            };
-            self.flights.sent(out);
-            if let Ok(answer) = &end {
-                self.takes(answer.body.len());
-            }
+        if let Some(end) = self.recorded(k, out, recalled.as_ref()).await {
             return end;
         }
         self.journal.live().await;
+        let method = head.method.clone();
+        let ready = self.ready(k, head, body);
+        // Where it is not granted any more, that does not say what became of it.
+        let again = ready.as_ref().map_or(is_idempotent(method.as_str()), |ready| ready.again);
+        let begins = match recalled {
+            None => true,
+            Some(_) if again => false,
+            Some(recalled) => {
+                if self.resolve(k, deed, recalled).await == Choice::Happened {
+                    return Err(HAPPENED);
+                }
+                true
+            }
+        };
         // Never closed.
         let _room = self.room.acquire().await;
-        let ready = self.ready(k, head, body);
-        if let Some(recalled) = recalled {
-            // Where it is not granted any more, that does not say what became of it.
-            if !ready.as_ref().map_or(is_idempotent(&line.method), |ready| ready.again) {
-                return self.end(line.unknown(recalled.at)).await;
-            }
-        } else {
+        if begins {
             failpoint!("effect.before-start");
             self.journal.sent(k, hash, SystemClock.now().0);
         }
@@ -145,6 +151,53 @@ impl Shared {
         self.journal.answered(k, &record::encode(&end));
         failpoint!("effect.after-answer");
         end
+    }
+
+    /// The end that the journal has, if it has one.
+    async fn recorded(
+        &self,
+        k: u32,
+        out: usize,
+        recalled: Option<&Recalled>,
+    ) -> Option<Result<Answer, Error>> {
+        let bytes = recalled?.answer.as_ref()?;
+        match (record::decode(bytes), Choice::decode(bytes)) {
+            (Some(end), _) => {
+                self.flights.sent(out);
+                if let Ok(answer) = &end {
+                    self.takes(answer.body.len());
+                }
+                Some(end)
+            }
+            (None, Some(Choice::Happened)) => Some(Err(HAPPENED)),
+            (None, Some(Choice::Retry | Choice::Stop)) => None,
+            (None, None) => {
+                let why = format!("the answer of request {k} in the journal cannot be read");
+                Some(self.end(Abort::Host(why)).await)
+            }
+        }
+    }
+
+    /// What is to be done about a request that was under way when the run was last seen, and must not be sent twice; does
+    /// not return where that is nothing.
+    async fn resolve(&self, k: u32, deed: Deed, recalled: Recalled) -> Choice {
+        let (number, at) = (u64::from(k), UnixMillis(recalled.at));
+        let unknown = Unknown { deed, number, begun: recalled.starts, at };
+        let choice = match recalled.answer.as_deref().and_then(Choice::decode) {
+            Some(choice) => choice,
+            None => {
+                let waits = self.flights.grounded();
+                let choice = unknown::choose(&*self.caller, &unknown).await;
+                drop(waits);
+                self.journal.answered(k, &choice.encode());
+                choice
+            }
+        };
+        if choice == Choice::Stop {
+            self.flights.end_run(Abort::Unknown(unknown));
+            return std::future::pending().await;
+        }
+        choice
     }
 
     /// The request as it is to be sent, where it is granted.
@@ -263,24 +316,12 @@ fn is_idempotent(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS")
 }
 
-/// A request as its caller is told of it: without the query, which may have secrets.
-struct Line {
-    method: String,
-    url: String,
-}
-
-impl Line {
-    fn of(head: &Parts) -> Self {
-        let (method, uri) = (head.method.to_string(), &head.uri);
-        let authority = uri.authority().map_or("", |a| a.as_str());
-        let url = format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path());
-        Self { method, url: cut(&neutral_line(&url)).to_owned() }
-    }
-
-    /// The end of a run that was last seen while this was under way, and must not do it twice.
-    fn unknown(self, at: u64) -> Abort {
-        Abort::Unknown { method: self.method, url: self.url, at: UnixMillis(at) }
-    }
+/// A request as its caller is told of it.
+fn deed(head: &Parts) -> Deed {
+    let uri = &head.uri;
+    let authority = uri.authority().map_or("", |a| a.as_str());
+    let url = format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path());
+    Deed::request(head.method.as_str(), &url)
 }
 
 /// Says, where it is dropped, that nothing of a request was sent, although its start is recorded.

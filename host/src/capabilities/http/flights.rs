@@ -26,10 +26,24 @@ struct Count {
 /// One exchange, until it is dropped.
 pub(super) struct Flight(Flights);
 
+/// One exchange that waits on somebody's word, with nothing sent: until this is dropped it is not under way.
+pub(super) struct Grounded<'a>(&'a Flights);
+
 impl Flights {
     pub(super) fn enter(&self) -> Flight {
         self.0.under_way.fetch_add(1, Ordering::AcqRel);
         Flight(self.clone())
+    }
+
+    /// One that has entered is not under way for a while.
+    pub(super) fn grounded(&self) -> Grounded<'_> {
+        self.left();
+        Grounded(self)
+    }
+
+    fn left(&self) {
+        self.0.under_way.fetch_sub(1, Ordering::AcqRel);
+        self.0.ended.notify_waiters();
     }
 
     /// Counts bytes that were sent.
@@ -80,8 +94,13 @@ impl Flights {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.0.0.under_way.fetch_sub(1, Ordering::AcqRel);
-        self.0.0.ended.notify_waiters();
+        self.0.left();
+    }
+}
+
+impl Drop for Grounded<'_> {
+    fn drop(&mut self) {
+        self.0.0.under_way.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -99,6 +118,10 @@ mod tests {
             async move { flights.ended().await }
         });
         drop(one);
+        assert!(flights.any());
+        let waits = flights.grounded();
+        assert!(!flights.any());
+        drop(waits);
         assert!(flights.any());
         drop(two);
         assert!(ended.await.is_ok() && !flights.any());

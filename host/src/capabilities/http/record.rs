@@ -1,10 +1,12 @@
-//! How an exchange's end is kept in the journal: never empty, because that says that nothing was sent.
+//! How an exchange's end is kept in the journal: never empty, because that says that nothing was sent. In its place there
+//! may be a [`Choice`], where the outcome was unknown.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
 use wasmtime_wasi_http::Error;
 
 use super::send::Answer;
+use crate::capabilities::unknown::Choice;
 
 const ANSWER: u8 = 1;
 const ERROR: u8 = 2;
@@ -110,6 +112,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Result<Answer, Error>> {
 
 /// A recorded end, for people.
 pub fn describe(bytes: &[u8]) -> String {
+    if let Some(choice) = Choice::decode(bytes) {
+        return choice.describe();
+    }
     match decode(bytes) {
         None if bytes.is_empty() => "nothing was sent".to_owned(),
         None => format!("{} bytes", bytes.len()),

@@ -11,6 +11,7 @@ use tokio::{
 
 use super::{
     Driver,
+    durable::is_lost,
     open::{Answers, Open, Slot, Way, whole},
 };
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
         run::Question,
     },
     store,
-    tasks::{check_answers, unused_key},
+    tasks::{By, check_answers, unused_key},
 };
 
 impl Driver {
@@ -33,6 +34,9 @@ impl Driver {
         if self.run.is_cancelled() {
             let _ = question.reply.send(Err(InputError::Cancelled));
             return None;
+        }
+        if question.by_host {
+            return self.asked_by_host(question).await;
         }
         if question.again
             && let Some(answers) = self.asked_before(&question.requests)
@@ -74,7 +78,7 @@ impl Driver {
                 Ok(())
             }
             Asks::Retry if directly && by_retry => self.ask_for_retry(question.reply, slots, right).await,
-            _ => self.ask_in_task(question.reply, slots, right).await,
+            _ => self.ask_in_task(question.reply, slots, right, By::Guest).await,
         };
         self.rounds += 1;
         match put {
@@ -87,6 +91,37 @@ impl Driver {
                 outcome
             }
             Err((_, fault)) => Some(Outcome::Error(fault)),
+        }
+    }
+
+    /// Puts a question of the host's own, through the task. The guest waits as if it had asked.
+    async fn asked_by_host(&mut self, question: Question) -> Option<Outcome> {
+        let Question { mut requests, reply, .. } = question;
+        let Asked { key, kind, request } = requests.pop().filter(|_| !reply.is_closed())?;
+        if let Some(answers) = self.durable.told(&key) {
+            let _ = reply.send(answers);
+            return None;
+        }
+        self.run.log_question(&[&key]);
+        let bytes = self.run.meter.load(std::sync::atomic::Ordering::Relaxed);
+        let Ok(right) = self.runs.rounds.room(&self.runs.slots, &self.run.work.plugin, bytes) else {
+            // Nothing may wait any more: as if nobody could be asked.
+            let _ = reply.send(Err(InputError::Unsupported));
+            return None;
+        };
+        self.pause();
+        self.keys.insert(key.clone());
+        let slots = vec![Slot { key, kind, request: Arc::new(request), answer: None }];
+        let (reply, fault) = self.ask_in_task(reply, slots, right, By::Host).await.err()?;
+        self.active_since = Some(Instant::now());
+        match fault.code {
+            "task_cancelling" => {
+                let outcome = self.cancel();
+                let _ = reply.send(Err(InputError::Cancelled));
+                outcome
+            }
+            _ if is_lost(&fault) => Some(Outcome::Lost(fault)),
+            _ => self.host_failed(&fault.to_string()).or(Some(Outcome::Error(fault))),
         }
     }
 
@@ -125,10 +160,11 @@ impl Driver {
         reply: oneshot::Sender<Answers>,
         slots: Vec<Slot>,
         right: Waiting,
+        by: By,
     ) -> Result<(), (oneshot::Sender<Answers>, Fault)> {
         let rows = self.rows(&slots);
         let put = if self.held.is_some() {
-            match self.put(rows).await {
+            match self.put(rows, by).await {
                 Ok(()) => self.reveal().await,
                 Err(fault) => Err(fault),
             }
@@ -146,12 +182,13 @@ impl Driver {
     }
 
     /// A question is an effect: its rows are committed together with all that the run had done before.
-    async fn put(&mut self, rows: Vec<store::Question>) -> Result<(), Fault> {
+    async fn put(&mut self, rows: Vec<store::Question>, by: By) -> Result<(), Fault> {
         let (pieces, left) = (self.pieces(), self.active_left());
         let Some(held) = &self.held else {
             return Err(Fault::internal("host_failure", "The run is no task."));
         };
-        self.runs.tasks.ask(held, rows, self.run.work.policy(), Some(left), pieces).await?;
+        let call = self.run.work.policy();
+        self.runs.tasks.ask_as(by, held, rows, call, Some(left), pieces).await?;
         self.saved();
         Ok(())
     }
@@ -176,7 +213,7 @@ impl Driver {
         if self.held.is_some() {
             // Then the row has the deadline, and whoever looks after tasks tells when it has passed.
             until = None;
-            if let Err(fault) = self.put(self.rows(&slots)).await {
+            if let Err(fault) = self.put(self.rows(&slots), By::Guest).await {
                 return Err((reply, fault));
             }
         }

@@ -1,14 +1,14 @@
 //! What makes a run outlive its instance: its journal's commits, parking, giving the task back, and what a resumed run
 //! has asked before.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{Driver, open::Answers};
 use crate::{
     base::{Fault, Millis, Piece},
-    capabilities::{Abort, Asked, wit_call::InputError},
+    capabilities::{Abort, Asked, HOSTS_OWN, wit_call::InputError},
     config::TaskRules,
     runs::{
         outcome::Outcome,
@@ -37,6 +37,8 @@ pub(super) struct Durable {
     pub(super) parked: Millis,
     /// What a resumed run still replays.
     resuming: Option<Resuming>,
+    /// Questions of the host's in a resumed run's row, none of them open, and their answers.
+    told: HashMap<String, Option<store::Answer>>,
 }
 
 /// The part of a resume that ends when the run is live.
@@ -66,8 +68,19 @@ impl Durable {
             parked: task.parked_ms,
             flush_at: Some(Instant::now() + TaskRules::RESUMING.duration()),
             resuming: Some(resuming),
+            told: task
+                .questions
+                .iter()
+                .filter(|q| q.key.starts_with(HOSTS_OWN))
+                .map(|q| (q.key.clone(), q.answer.clone()))
+                .collect(),
             ..Self::default()
         }
+    }
+
+    /// What became of a question of the host's that was put before the run was resumed; none where it was not.
+    pub(super) fn told(&self, key: &str) -> Option<Answers> {
+        self.told.get(key).map(|answer| answer.clone().map(|answer| vec![answer]).ok_or(InputError::TimedOut))
     }
 }
 
@@ -266,14 +279,15 @@ impl Driver {
 }
 
 /// True where the run must stop and may settle nothing.
-fn is_lost(fault: &Fault) -> bool {
+pub(super) fn is_lost(fault: &Fault) -> bool {
     matches!(fault.code, "task_fenced" | "task_ended" | "task_unknown")
 }
 
-/// The last round in a row, where it is not open any more.
+/// The last round of the guest's in a row, where it is not open any more.
 pub(in crate::runs) fn last_round(task: &store::Task) -> Vec<store::Question> {
-    let round = task.round().filter(|_| task.status == Status::Working);
-    task.questions.iter().filter(|q| Some(q.round) == round).cloned().collect()
+    let own = || task.questions.iter().filter(|q| !q.key.starts_with(HOSTS_OWN));
+    let round = own().next_back().map(|q| q.round).filter(|_| task.status == Status::Working);
+    own().filter(|q| Some(q.round) == round).cloned().collect()
 }
 
 /// The host's own failure, where `ended` is one.
