@@ -402,10 +402,10 @@ fn exchanges_are_found_by_number_and_not_by_place() {
     let last = replay(&pieces);
     assert_eq!(last.recall(3, 1).unwrap().unwrap().answer.unwrap(), b"three");
     // It begins anew, stops before it is sent, and begins again.
-    last.sent(3, 1, 1004);
-    last.answered(3, b"");
-    last.sent(3, 1, 1005);
-    pieces.extend(last.take());
+    again.sent(3, 1, 1004);
+    again.answered(3, b"");
+    again.sent(3, 1, 1005);
+    pieces.extend(again.take());
     let third = replay(&pieces).recall(3, 1).unwrap().unwrap();
     assert_eq!(third, Recalled { hash: 1, at: 1005, starts: 3, answer: None });
 }
