@@ -6,6 +6,7 @@ mod bench;
 mod clients;
 mod conformance;
 mod demo;
+mod fuzz;
 mod guides;
 mod node;
 mod plugins;
@@ -31,6 +32,8 @@ enum Chore {
     Test(test::Args),
     /// Run the official conformance suite against the real host, and count what it says.
     Conformance(conformance::Args),
+    /// Look for inputs that break the journal.
+    Fuzz(fuzz::Args),
     /// Run every command and code block of the guides in docs/plugins.
     Guides(guides::Args),
     /// Measure, and print a table.
@@ -45,6 +48,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Demo(args) => demo::run(args),
         Chore::Test(args) => test::run(args),
         Chore::Conformance(args) => conformance::run(args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Guides(args) => guides::run(&args),
         Chore::Bench(args) => bench::run(args),
     }

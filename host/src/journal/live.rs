@@ -26,6 +26,8 @@ pub(super) struct Inner {
     limit: usize,
     /// Entries so far, replayed and recorded.
     entries: u64,
+    /// The number of the entry that the last call was compared with.
+    step: u64,
     /// Host calls so far, those without an entry as well.
     calls: u64,
     /// Bytes of all entries, and of what is kept apart.
@@ -89,6 +91,7 @@ impl Inner {
             trail: 0,
             limit,
             entries: 0,
+            step: 0,
             calls: 0,
             size: 0,
             pinned: None,
@@ -323,7 +326,9 @@ impl Inner {
 
     /// The next entry to replay that has a place in the order of calls; none once live.
     fn had(&mut self) -> Option<Entry> {
+        self.step = self.entries;
         let entry = self.next()?;
+        // Exchanges that stand here are passed over.
         self.settle();
         Some(entry)
     }
@@ -338,7 +343,7 @@ impl Inner {
     }
 
     fn mismatch(&self, had: &Entry, done: Done) -> Mismatch {
-        Mismatch::new(self.entries.saturating_sub(1), &Had::of(had), &done)
+        Mismatch::new(self.step, &Had::of(had), &done)
     }
 
     fn put(&mut self, entry: &Entry) {

@@ -392,8 +392,14 @@ fn exchanges_are_found_by_number_and_not_by_place() {
     assert_eq!(again.recall(4, 9), Ok(None));
     let other = again.recall(1, 9).unwrap_err();
     assert_eq!(other.step, 3);
-    assert!(other.expected.contains("request 1") && other.actual.contains("request 1"), "{other}");
+    let otherwise = replay(&pieces).clock(Call::Monotonic, || 6).unwrap_err();
+    assert_eq!(otherwise.step, 1, "{otherwise}");
     assert_eq!(again.clock(Call::Wall, || 6), Ok(5));
+    let later = replay(&pieces);
+    later.clock(Call::Wall, || 6).unwrap();
+    let otherwise = later.start(Call::Poll, b"b", 9).unwrap_err();
+    assert_eq!((otherwise.step, later.finish().map_err(|m| m.step)), (2, Err(5)), "{otherwise}");
+    assert!(other.expected.contains("request 1") && other.actual.contains("request 1"), "{other}");
     assert_eq!(again.start(Call::Poll, b"a", 9), Ok(Started::Replayed(b"ready".to_vec())));
     assert!(again.is_live(), "only exchanges are left");
     assert_eq!(again.entries(), journal.entries());
