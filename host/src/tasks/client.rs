@@ -54,11 +54,12 @@ impl Tasks {
         responses: BTreeMap<String, Value>,
     ) -> Result<(), Fault> {
         let id = parse(id)?;
-        // What this process runs it knows; the write looks again at what others may have changed.
+        // What this process runs it knows; the write looks again at what others may have changed. A question is
+        // committed, and may be read and answered, a moment before it is known here.
         let open = match self.inner.registry.open(id) {
-            Some(open) if sees(principal, &open.principal) => open,
-            Some(_) => return Err(faults::unknown()),
-            None => Open::of(&self.find(principal, id).await?),
+            Some(open) if !sees(principal, &open.principal) => return Err(faults::unknown()),
+            Some(open) if responses.keys().all(|key| open.asks(key)) => open,
+            _ => Open::of(&self.find(principal, id).await?),
         };
         // Questions never change once put, so what fits now fits when it is written.
         let asked: Vec<(Question, Value)> = open

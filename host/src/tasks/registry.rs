@@ -38,6 +38,10 @@ impl Open {
             questions: task.pending().cloned().collect(),
         }
     }
+
+    pub(super) fn asks(&self, key: &str) -> bool {
+        self.questions.iter().any(|q| q.key == key)
+    }
 }
 
 #[derive(Debug)]
