@@ -1,7 +1,10 @@
 //! What this process does by itself: renew its lease, look after deadlines and what other processes
 //! asked, end what dead processes left, write progress, sweep.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures::StreamExt as _;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -88,8 +91,11 @@ impl Inner {
     async fn heartbeat(&self, end: &CancellationToken) {
         // After a long stop (suspended, SIGSTOP) others may have taken our tasks: our runs stop first.
         if !self.has_lease() {
-            self.lapses.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
-            tracing::error!("the lease of this process has run out: its runs stop");
+            self.lapses.fetch_add(1, Ordering::AcqRel);
+            // Said once, however long the store is away.
+            if !self.lapsed.swap(true, Ordering::Relaxed) {
+                tracing::error!("the lease of this process has run out: its runs stop");
+            }
             self.registry.unleased(&faults::interrupted());
         }
         // A disk without space for some seconds must not cost the runs: tried again within the lease.
@@ -102,6 +108,9 @@ impl Inner {
             if !self.has_lease() {
                 return;
             }
+        }
+        if self.lapsed.swap(false, Ordering::Relaxed) {
+            tracing::info!("this process has a lease again");
         }
     }
 

@@ -20,7 +20,7 @@ mod ttl;
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use tokio::sync::{Notify, broadcast};
@@ -164,6 +164,8 @@ struct Inner {
     lease_until: Arc<AtomicU64>,
     /// How often the lease ran out before it was renewed.
     lapses: Arc<AtomicU64>,
+    /// True since the lease ran out, until it is renewed.
+    lapsed: AtomicBool,
     registry: Registry,
     rhythm: Rhythm,
     live: Live,
@@ -193,6 +195,7 @@ impl Tasks {
             os_boot: os_boot_id()?,
             lease_until: Arc::default(),
             lapses: Arc::default(),
+            lapsed: AtomicBool::new(false),
             registry: Registry::default(),
             rhythm: Rhythm::default(),
             live: Live::new(config.host.live_tasks),

@@ -41,6 +41,7 @@ type Query = sqlx::query::Query<'static, Postgres, sqlx_postgres::PgArguments>;
 
 /// The store on a PostgreSQL server.
 pub struct PostgresStore {
+    options: PgConnectOptions,
     pool: Pool<Postgres>,
     /// One connection, for notices.
     listening: Pool<Postgres>,
@@ -103,6 +104,7 @@ impl PostgresStore {
         Ok(Arc::new(Self {
             pool: pool(config.readers),
             listening: pool(1),
+            options,
             readers: config.readers,
             queue,
             writer,
@@ -118,6 +120,7 @@ impl PostgresStore {
         loop {
             let reading = query().fetch_all(&self.pool);
             let read = match tokio::time::timeout(self.shared.answer_within, reading).await {
+                Ok(Err(sqlx::Error::PoolTimedOut)) => return Err(self.no_connection().await),
                 Ok(read) => read.map_err(StoreError::from),
                 Err(_) => Err(StoreError::Unreachable("the server does not answer".into())),
             };
@@ -128,6 +131,19 @@ impl PostgresStore {
                 }
                 other => return other,
             }
+        }
+    }
+
+    /// Why the pool gave no connection: it says that all are busy also where the server takes none.
+    async fn no_connection(&self) -> StoreError {
+        match tokio::time::timeout(self.shared.answer_within, self.options.connect()).await {
+            Ok(Ok(connection)) => {
+                // It was only to see.
+                drop(connection.close().await);
+                sqlx::Error::PoolTimedOut.into()
+            }
+            Ok(Err(e)) => e.into(),
+            Err(_) => StoreError::Unreachable("the server does not answer".into()),
         }
     }
 
