@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Client, command, eventually, guests, wait::BOUND};
+use crate::{Client, command, eventually, guests, rows::Database, wait::BOUND};
 
 /// What a host is to be started with. Everything lies in one temporary folder.
 pub struct Setup {
@@ -79,6 +79,25 @@ impl Setup {
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.into());
         self
+    }
+
+    /// On this PostgreSQL database.
+    pub fn store(self, url: &str) -> Self {
+        self.arg("--store").arg(url)
+    }
+
+    /// The database's URL, where it is no file in the data folder.
+    fn url(&self) -> Option<&str> {
+        let at = self.args.iter().position(|arg| arg == "--store")?;
+        self.args.get(at + 1).map(String::as_str)
+    }
+
+    /// The database.
+    pub fn database(&self) -> Database {
+        match self.url() {
+            Some(url) => Database::Postgres(url.to_owned()),
+            None => Database::Sqlite(self.data().join("layby.db")),
+        }
     }
 
     /// Without the shared cache of compiled code.
@@ -462,6 +481,9 @@ impl Host {
         let mut all: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
         let data = self.setup.data().display().to_string();
         all.extend(["--data".to_owned(), data, "--json".to_owned()]);
+        if let Some(url) = self.setup.url() {
+            all.extend(["--store".to_owned(), url.to_owned()]);
+        }
         command::run(command::layby(self.setup.root(), &all)).await
     }
 

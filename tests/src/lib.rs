@@ -1,20 +1,27 @@
 //! What the black-box tests share: a real host process, a raw client, and guests to load into it.
 
+pub mod balance;
 pub mod chameleon;
 pub mod client;
 pub mod command;
+mod dice;
 pub mod guests;
 pub mod host;
 pub mod older;
 pub mod postgres;
 mod recorder;
+pub mod rows;
 pub mod schema;
+pub mod severed;
 pub mod wait;
 
+pub use balance::Balancer;
 pub use client::{Client, Reply};
+pub use dice::Dice;
 pub use host::{Host, Setup};
 pub use older::Older;
 pub use recorder::Recorder;
+pub use severed::Severed;
 pub use wait::eventually;
 
 use serde_json::Value;

@@ -9,9 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layby_tests::{Client, Host, Reply, Setup, client::everything, text};
+use layby_tests::{Balancer, Client, Dice, Host, Reply, Setup, client::everything, text};
 use serde_json::{Value, json};
-use sqlx::{Connection as _, Row as _, SqliteConnection};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::world::{accepted, is_ended};
@@ -23,28 +22,6 @@ const REST: Duration = Duration::from_secs(120);
 const POLICY: &str = "[call]\ndeadline = \"150ms\"\ngrace = \"200ms\"\nlinger = \"100ms\"\n\
                       [limits]\nconcurrency = 24\n[grants]\nask = [\"form\"]";
 const CONFIG: &str = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"\n[serve]\ndrain = \"300ms\"";
-
-/// Numbers that look random (splitmix64): the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// At least `from`, and below `to`.
-    fn within(&mut self, from: u64, to: u64) -> u64 {
-        from + self.roll() % (to - from)
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.roll().is_multiple_of(n)
-    }
-}
 
 /// What one call asks for.
 #[derive(Clone, Debug)]
@@ -139,8 +116,8 @@ impl Shared {
         self.url.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_url(&self, host: &Host) {
-        host.url().clone_into(&mut self.url.lock().unwrap_or_else(PoisonError::into_inner));
+    fn set_url(&self, url: &str) {
+        url.clone_into(&mut self.url.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn tired(&self) -> bool {
@@ -258,11 +235,11 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Kills a host after a random while, or sometimes tells it to stop, and starts it again, until the time is over; the
-/// last one, and how many were killed.
+/// last one, and how many were killed. `moved` hears of each new one.
 async fn kill_at_random(
     mut host: Host,
-    setup: &Arc<Setup>,
-    shared: &Shared,
+    setup: Arc<Setup>,
+    moved: impl Fn(&Host),
     mut dice: Dice,
     end: Instant,
 ) -> (Host, u32) {
@@ -278,49 +255,96 @@ async fn kill_at_random(
             kills += 1;
         }
         host = setup.mortal(&[]).await.expect("a host that nobody kills");
-        shared.set_url(&host);
+        moved(&host);
     }
     (host, kills)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn kills_at_random_lose_no_task() {
-    let seconds = number("LAYBYTEST_CRASH_SECONDS").unwrap_or(60);
+/// The dice of a run, and how long it takes; both are told, so that it can be repeated.
+fn settings(seconds: u64) -> (Dice, Duration) {
+    let seconds = number("LAYBYTEST_CRASH_SECONDS").unwrap_or(seconds);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
     let seed = number("LAYBYTEST_CRASH_SEED").unwrap_or(now.as_secs());
     eprintln!("LAYBYTEST_CRASH_SEED={seed} LAYBYTEST_CRASH_SECONDS={seconds}");
+    (Dice::new(seed), Duration::from_secs(seconds))
+}
+
+/// Clients that keep calling.
+struct Load {
+    shared: Arc<Shared>,
+    callers: JoinSet<Result<(Caller, Vec<Open>), String>>,
+}
+
+impl Load {
+    fn begin(url: &str, dice: &mut Dice) -> Self {
+        let shared = Arc::new(Shared::default());
+        shared.set_url(url);
+        let mut callers = JoinSet::new();
+        for name in 0..CLIENTS {
+            let caller = Caller { shared: shared.clone(), dice: Dice::new(dice.roll()), client: None };
+            callers.spawn(caller.work(name));
+        }
+        Self { shared, callers }
+    }
+
+    /// Sees to the end of everything, through `host`, and checks it.
+    async fn finish(self, host: &Host, kills: u32) {
+        let shared = self.shared;
+        shared.stop.store(true, Ordering::Relaxed);
+        *shared.calm.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let wrong = see_to_the_rest(self.callers).await;
+        end_the_unseen(host).await;
+        let rows = host.setup().database().counts().await;
+        let count = |n: &AtomicUsize| n.load(Ordering::Relaxed);
+        let (tasks, inline) = (count(&shared.tasks), count(&shared.inline));
+        let all: usize = rows.iter().map(|row| usize::try_from(row.tasks).expect("a number of rows")).sum();
+        let unseen = all.checked_sub(tasks + count(&shared.kept)).expect("a row for each task that was seen");
+        eprintln!(
+            "{kills} kills; {inline} calls ended inline, {tasks} became tasks, {unseen} more whose handle nobody has \
+             seen; {} sets of answers, {} cancelled; rows: {rows:?}; wrong: {}",
+            count(&shared.answered),
+            count(&shared.cancelled),
+            wrong.len()
+        );
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(rows.iter().all(|row| matches!(row.status.as_str(), "completed" | "cancelled")), "{rows:?}");
+        assert!(tasks > 0 && kills > 0, "nothing was tried");
+        assert!(rows.iter().any(|row| row.resumed > 0), "nothing was resumed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn kills_at_random_lose_no_task() {
+    let (mut dice, time) = settings(60);
     let setup = Arc::new(Setup::new().plugin("probe", POLICY).config(CONFIG));
     let host = setup.mortal(&[]).await.expect("a host");
-    let shared = Arc::new(Shared::default());
-    shared.set_url(&host);
-    let mut dice = Dice(seed);
-    let mut callers = JoinSet::new();
-    for name in 0..CLIENTS {
-        let caller = Caller { shared: shared.clone(), dice: Dice(dice.roll()), client: None };
-        callers.spawn(caller.work(name));
+    let load = Load::begin(host.url(), &mut dice);
+    let moved = |host: &Host| load.shared.set_url(host.url());
+    let (host, kills) = kill_at_random(host, setup, moved, dice, Instant::now() + time).await;
+    load.finish(&host, kills).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn replicas_killed_at_random_lose_no_task() {
+    let (mut dice, time) = settings(30);
+    let url = layby_tests::postgres::database().await;
+    let setup = || Arc::new(Setup::new().plugin("probe", POLICY).config(CONFIG).store(&url));
+    let setups: Vec<_> = std::iter::repeat_with(setup).take(3).collect();
+    let mut hosts = Vec::new();
+    for setup in &setups {
+        hosts.push(setup.mortal(&[]).await.expect("a host"));
     }
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let (host, kills) = kill_at_random(host, &setup, &shared, dice, end).await;
-    shared.stop.store(true, Ordering::Relaxed);
-    *shared.calm.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    let wrong = see_to_the_rest(callers).await;
-    end_the_unseen(&host).await;
-    let rows = rows(&setup).await;
-    let count = |n: &AtomicUsize| n.load(Ordering::Relaxed);
-    let (tasks, inline) = (count(&shared.tasks), count(&shared.inline));
-    let all: usize = rows.iter().map(|row| usize::try_from(row.count).expect("a number of rows")).sum();
-    let unseen = all.checked_sub(tasks + count(&shared.kept)).expect("a row for each task that was seen");
-    eprintln!(
-        "{kills} kills; {inline} calls ended inline, {tasks} became tasks, {unseen} more whose handle nobody has seen; \
-         {} sets of answers, {} cancelled; rows: {rows:?}; wrong: {}",
-        count(&shared.answered),
-        count(&shared.cancelled),
-        wrong.len()
-    );
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(rows.iter().all(|row| matches!(row.status.as_str(), "completed" | "cancelled")), "{rows:?}");
-    assert!(tasks > 0 && kills > 0, "nothing was tried");
-    assert!(rows.iter().any(|row| row.resumed > 0), "nothing was resumed");
+    let balancer = Balancer::start(hosts.iter().map(|host| host.base().to_owned())).await;
+    let load = Load::begin(&balancer.url(), &mut dice);
+    let end = Instant::now() + time;
+    let killers = hosts.into_iter().zip(setups).enumerate().map(|(place, (host, setup))| {
+        let balancer = &balancer;
+        let moved = move |host: &Host| balancer.set(place, Some(host.base().to_owned()));
+        kill_at_random(host, setup, moved, Dice::new(dice.roll()), end)
+    });
+    let ended: Vec<_> = futures::future::join_all(killers.collect::<Vec<_>>()).await;
+    let kills = ended.iter().map(|(_, kills)| kills).sum();
+    load.finish(&ended[0].0, kills).await;
 }
 
 /// Waits for the clients, and for all the tasks that they have left; what went wrong.
@@ -346,13 +370,8 @@ async fn see_to_the_rest(mut callers: JoinSet<Result<(Caller, Vec<Open>), String
 /// Tasks whose handle was lost with the connection go on as well: waits for their end, and cancels what asks.
 async fn end_the_unseen(host: &Host) {
     let client = host.client();
-    // All that clients know has ended by now. The id is a UUID's bytes.
-    let query = "SELECT lower(hex(id)) FROM tasks WHERE status IN ('working', 'input_required')";
-    let mut database = database(host.setup()).await;
-    let live: Vec<String> =
-        sqlx::query_scalar(query).fetch_all(&mut database).await.expect("the rows can be read");
-    for hex in live {
-        let id = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
+    // All that clients know has ended by now.
+    for id in host.setup().database().live().await {
         let over = |task: &Value| task["status"] == "input_required" || is_ended(&task["status"]);
         if client.until(&id, "the end of a task that nobody has seen", over).await["status"]
             == "input_required"
@@ -361,32 +380,4 @@ async fn end_the_unseen(host: &Host) {
         }
         client.ended(&id).await;
     }
-}
-
-async fn database(setup: &Setup) -> SqliteConnection {
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(setup.data().join("layby.db"));
-    SqliteConnection::connect_with(&options).await.expect("the database opens")
-}
-
-/// Rows of one status.
-#[derive(Debug)]
-struct Rows {
-    status: String,
-    count: i64,
-    resumed: i64,
-    #[expect(dead_code, reason = "for people")]
-    most: i64,
-}
-
-async fn rows(setup: &Setup) -> Vec<Rows> {
-    let mut database = database(setup).await;
-    let query = "SELECT status, count(*), sum(resumed), max(resumed) FROM tasks GROUP BY status";
-    let rows = sqlx::query(query).fetch_all(&mut database).await.expect("the rows can be read");
-    let row = |row: &sqlx::sqlite::SqliteRow| Rows {
-        status: row.get(0),
-        count: row.get(1),
-        resumed: row.get(2),
-        most: row.get(3),
-    };
-    rows.iter().map(row).collect()
 }

@@ -8,12 +8,18 @@ use std::{
 
 use layby_tests::{Client, Host, Reply, Setup, client::everything, wait::BOUND};
 use serde_json::{Value, json};
-use sqlx::{Connection as _, SqliteConnection};
 
 /// The host's variable that says what its failpoints do.
 pub const FAILPOINTS: &str = "LAYBY_FAILPOINTS";
 /// The leases of dead processes are over soon, and those of busy ones are not; SIGTERM waits for no work.
 const CONFIG: &str = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"\n[serve]\ndrain = \"300ms\"";
+
+/// Which database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    Sqlite,
+    Postgres,
+}
 
 /// One failpoint that kills one process.
 #[derive(Clone, Debug)]
@@ -55,9 +61,12 @@ pub struct World {
 }
 
 impl World {
-    /// A first process that serves `probe` with this policy.
-    pub async fn begin(policy: &str, arm: Option<Arm>) -> Self {
-        let setup = Setup::new();
+    /// A first process that serves `probe` with this policy, on a database of its own.
+    pub async fn begin(policy: &str, store: Store, arm: Option<Arm>) -> Self {
+        let setup = match store {
+            Store::Sqlite => Setup::new(),
+            Store::Postgres => Setup::new().store(&layby_tests::postgres::database().await),
+        };
         let clock = setup.root().join("clock").display().to_string();
         let grant = setup.grant(true);
         let policy = if policy.contains("[grants]") {
@@ -231,22 +240,12 @@ impl World {
 
     /// Waits until the task has no instance, whoever dies meanwhile.
     pub async fn parked(&mut self, id: &str) {
-        let row: Vec<u8> = bytes(id);
         let begin = Instant::now();
         loop {
             if self.host().killed_by().is_some() {
                 self.risen().await;
             }
-            let options =
-                sqlx::sqlite::SqliteConnectOptions::new().filename(self.setup.data().join("layby.db"));
-            let mut database = SqliteConnection::connect_with(&options).await.expect("the database opens");
-            let free: bool = sqlx::query_scalar("SELECT holder IS NULL FROM tasks WHERE id = ?1")
-                .bind(&row)
-                .fetch_one(&mut database)
-                .await
-                .expect("the row is there");
-            let _ = database.close().await;
-            if free {
+            if self.setup.database().is_nobodys(id).await {
                 return;
             }
             assert!(begin.elapsed() < BOUND, "waited for {id} to be parked");
@@ -329,10 +328,4 @@ pub fn is_ended(status: &Value) -> bool {
 /// An accepted form.
 pub fn accepted(value: &str) -> Value {
     json!({ "action": "accept", "content": { "value": value } })
-}
-
-/// A handle as the database has it.
-fn bytes(id: &str) -> Vec<u8> {
-    let hex: Vec<u8> = id.bytes().filter(u8::is_ascii_hexdigit).collect();
-    hex.chunks(2).map(|pair| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).expect("hex")).collect()
 }

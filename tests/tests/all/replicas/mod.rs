@@ -1,51 +1,68 @@
-//! Hosts with folders of their own on one PostgreSQL database, as on machines of their own.
+//! Several hosts on one database: on PostgreSQL with folders of their own, as on machines of their own, and on one
+//! SQLite file.
+
+mod commits;
+mod everywhere;
+mod outage;
+mod paused;
 
 use std::process::Command;
 
-use layby_tests::{Host, Setup, guests, postgres::database, text};
-use serde_json::json;
+use layby_tests::{Balancer, Client, Host, Setup, client::everything, guests, postgres::database, text};
+use serde_json::{Value, json};
 
 const CONFIG: &str = "[store]\nlease = \"1s\"\ntakeover = \"1s\"";
 const POLICY: &str = "[call]\ndeadline = \"100ms\"\ngrace = \"200ms\"\nlinger = \"0s\"";
 
 async fn replica(url: &str) -> Host {
-    Setup::probe(POLICY).config(CONFIG).arg("--store").arg(url).start().await
+    Setup::probe(POLICY).config(CONFIG).store(url).start().await
 }
 
-#[tokio::test]
-async fn a_task_is_everywhere_and_outlives_the_replica_that_took_it() {
-    let url = database().await;
-    let (mut one, two) = (replica(&url).await, replica(&url).await);
-    let (first, second) = (one.client(), two.client());
-    // Asked here, answered there, cancelled from anywhere.
-    let asked = first.task("ask", json!({})).await;
-    assert_eq!(second.get(&asked).await.result()["status"], "input_required");
-    second.accept(&asked, "question", json!({ "value": "from the other" })).await.result();
-    assert!(text(&first.status(&asked, "completed").await["result"]).contains("from the other"));
-    let stopped = first.task("nap", json!({ "ms": 60_000, "step_ms": 20 })).await;
-    second.cancel(&stopped).await.result();
-    first.status(&stopped, "cancelled").await;
-    // What waits with the first, and what it was working at, goes on with the second.
-    let waiting = first.task("ask", json!({})).await;
-    let working = first.task("nap", json!({ "ms": 3000, "step_ms": 20 })).await;
-    one.kill();
-    second.accept(&waiting, "question", json!({ "value": "still here" })).await.result();
-    assert!(text(&second.status(&waiting, "completed").await["result"]).contains("still here"));
-    assert_eq!(text(&second.status(&working, "completed").await["result"]), "slept 3000 ms");
+/// Three hosts behind a balancer.
+struct Fleet {
+    hosts: Vec<Host>,
+    balancer: Balancer,
 }
 
-#[tokio::test]
-async fn a_replica_without_the_file_goes_on_with_the_task() {
-    let url = database().await;
-    let mut one = replica(&url).await;
-    let waiting = one.client().task("ask", json!({})).await;
-    one.client().status(&waiting, "input_required").await;
-    one.kill();
-    // Another data folder, and no plugin at all: the component comes from the database.
-    let two = Setup::new().config(CONFIG).arg("--store").arg(&url).start().await;
-    let client = two.client();
-    client.accept(&waiting, "question", json!({ "value": "from nowhere" })).await.result();
-    assert!(text(&client.status(&waiting, "completed").await["result"]).contains("from nowhere"));
+impl Fleet {
+    async fn of(hosts: Vec<Host>) -> Self {
+        let balancer = Balancer::start(hosts.iter().map(|host| host.base().to_owned())).await;
+        Self { hosts, balancer }
+    }
+
+    /// On one PostgreSQL database.
+    async fn postgres() -> Self {
+        let url = database().await;
+        let (one, two, three) = tokio::join!(replica(&url), replica(&url), replica(&url));
+        Self::of(vec![one, two, three]).await
+    }
+
+    /// On one data folder.
+    async fn sqlite() -> Self {
+        let one = Setup::probe(POLICY).config(CONFIG).start().await;
+        let (two, three) = (one.beside().await, one.beside().await);
+        Self::of(vec![one, two, three]).await
+    }
+
+    /// A client whose every request goes to the next host.
+    fn client(&self) -> Client {
+        Client::new(&self.balancer.url(), everything())
+    }
+}
+
+/// The answers that the tool `ask` got.
+fn answers(task: &Value) -> Value {
+    let result: Value = serde_json::from_str(text(&task["result"])).expect("the tool's own JSON");
+    assert_eq!(result["error"], Value::Null, "{result}");
+    result["answers"].clone()
+}
+
+/// Waits until the task asks; the key of its one question.
+async fn question(client: &Client, id: &str) -> String {
+    let task = client.status(id, "input_required").await;
+    let asked = task["inputRequests"].as_object().expect("questions");
+    assert_eq!(asked.len(), 1, "{task}");
+    asked.keys().next().expect("a question").clone()
 }
 
 #[test]
@@ -65,4 +82,8 @@ fn a_database_that_is_none_is_named() {
         let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(code), "{url}: {said}");
     }
+}
+
+fn nap(ms: u64) -> Value {
+    json!({ "ms": ms, "step_ms": 20 })
 }
