@@ -43,6 +43,18 @@ impl Began {
     }
 }
 
+/// Between two readings of a clock that goes by steps.
+const STEP_NS: u64 = 1_000;
+
+/// True where a test wants clocks that depend on nothing but what the run did before: what it does again is then the
+/// same to the last bit.
+fn goes_by_steps() -> bool {
+    static STEPS: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+        cfg!(feature = "test-hooks") && std::env::var_os("LAYBYTEST_STEPS").is_some()
+    });
+    *STEPS
+}
+
 /// The clocks of one run.
 pub(super) struct RunClock {
     began: Began,
@@ -61,9 +73,28 @@ impl RunClock {
 
     /// Nanoseconds of the run's monotonic time.
     pub(super) fn monotonic(&mut self) -> u64 {
+        if goes_by_steps() {
+            return self.last.saturating_add(STEP_NS);
+        }
         let passed = u64::try_from(self.began.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.last = self.last.max(self.base().saturating_add(passed));
         self.last
+    }
+
+    /// Nanoseconds since 1970.
+    fn wall(&self) -> u64 {
+        const SOME_DAY: u64 = 1_900_000_000 * NS_PER_S;
+        if goes_by_steps() {
+            return SOME_DAY.saturating_add(self.last);
+        }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The first of `deadlines`, where the clock goes by steps and reads nothing else.
+    pub(super) fn steps_to(&self, deadlines: &[Option<u64>]) -> Option<u64> {
+        let all = deadlines.iter().copied().collect::<Option<Vec<u64>>>()?;
+        all.into_iter().min().filter(|_| goes_by_steps()).map(|first| first.max(self.last))
     }
 
     /// A timer for `deadline` has fired, or this was read before: the clock must not read less from now on.
@@ -78,6 +109,10 @@ impl RunClock {
 
     /// When the host has to wake for `deadline`.
     fn wakes(&self, deadline: u64) -> tokio::time::Instant {
+        if goes_by_steps() {
+            let left = Duration::from_nanos(deadline.saturating_sub(self.last)).min(LONGEST_SLEEP);
+            return tokio::time::Instant::now() + left;
+        }
         let after = Duration::from_nanos(deadline.saturating_sub(self.base()));
         let now = Instant::now();
         let left = after.saturating_sub(now.duration_since(self.began.at)).min(LONGEST_SLEEP);
@@ -109,9 +144,7 @@ impl State {
 
 impl wall_clock::Host for State {
     fn now(&mut self) -> wasmtime::Result<Datetime> {
-        let since = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = || u64::try_from(since().as_nanos()).unwrap_or(u64::MAX);
-        let ns = self.journal.clock(Call::Wall, now).map_err(Ended::mismatch)?;
+        let ns = self.journal.clock(Call::Wall, || self.clock.wall()).map_err(Ended::mismatch)?;
         // A remainder of 10^9 fits.
         Ok(Datetime { seconds: ns / NS_PER_S, nanoseconds: (ns % NS_PER_S) as u32 })
     }

@@ -99,7 +99,14 @@ impl State {
         if let Some(left) = left {
             self.caller.sleeps(left);
         }
-        let mut ready = poll::Host::poll(&mut self.table, list).await?;
+        let mut ready = match self.clock.steps_to(deadlines) {
+            None => poll::Host::poll(&mut self.table, list).await?,
+            Some(first) => {
+                tokio::time::sleep(self.clock.left(first)).await;
+                let due = (0..).zip(deadlines).filter(|(_, deadline)| deadline.is_some_and(|d| d <= first));
+                due.map(|(index, _)| index).collect()
+            }
+        };
         if left.is_some() {
             self.caller.woke();
         }

@@ -3,10 +3,20 @@
 
 use std::time::{Duration, Instant};
 
-use layby_tests::{Client, Host, Setup, eventually, guests, text};
+use futures::{StreamExt as _, stream};
+use layby_tests::{
+    Client, Host, Setup, eventually, guests,
+    journal::{Journal, stop_again},
+    text,
+};
 use serde_json::{Value, json};
+use sqlx::{ConnectOptions as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use uuid::Uuid;
 
 use crate::languages;
+
+/// Clocks that read the same whenever the run has done the same.
+const STEPS: &[(&str, &str)] = &[("LAYBYTEST_STEPS", "1")];
 
 /// Short leases, so that tests do not wait for the real ones.
 const LEASES: &str = "[store]\nlease = \"1s\"\ntakeover = \"1s\"";
@@ -25,8 +35,8 @@ macro_rules! in_each {
             }
 
             #[tokio::test]
-            async fn a_call_that_nothing_disturbs_is_whole() {
-                super::undisturbed(stringify!($language)).await;
+            async fn a_call_goes_on_from_every_entry_to_the_same_end() {
+                super::every_prefix(stringify!($language)).await;
             }
         })+
 
@@ -42,8 +52,9 @@ fn every_language_is_run() {
     assert_eq!(LANGUAGES, languages::LANGUAGES);
 }
 
+/// Result, fuel and journal are those of the same run that nobody disturbs, from its header on.
 async fn crash_at_each_question(language: &str) {
-    let mut rounds = Rounds::start(language, "0s", json!({})).await;
+    let mut rounds = Rounds::start(language, "0s", json!({ "sleep_ms": 500 }), STEPS).await;
     for number in 1..=3 {
         let key = rounds.question(number).await;
         if number % 2 == 1 {
@@ -52,12 +63,17 @@ async fn crash_at_each_question(language: &str) {
         rounds.crash().await;
         assert_eq!(rounds.asked(number).await, (key.clone(), rounds.drawn[number - 1].clone()));
         rounds.answer(&key, number).await;
+        if number == 2 {
+            // While it is resumed, or in its sleep.
+            rounds.crash().await;
+        }
     }
     rounds.ends_whole().await;
+    rounds.same_from(|_| vec![0]).await;
 }
 
 async fn crash_in_each_sleep(language: &str) {
-    let mut rounds = Rounds::start(language, "1s", json!({ "rounds": 2, "sleep_ms": 3000 })).await;
+    let mut rounds = Rounds::start(language, "1s", json!({ "rounds": 2, "sleep_ms": 3000 }), &[]).await;
     for number in 1..=2 {
         let key = rounds.question(number).await;
         let begin = Instant::now();
@@ -77,13 +93,16 @@ async fn crash_in_each_sleep(language: &str) {
     rounds.ends_whole().await;
 }
 
-async fn undisturbed(language: &str) {
-    let mut rounds = Rounds::start(language, "60s", json!({ "rounds": 3, "sleep_ms": 20 })).await;
+/// The prefix property: cut after any entry, the journal of an undisturbed run leads to the same end in the same world.
+async fn every_prefix(language: &str) {
+    let mut rounds = Rounds::start(language, "60s", json!({ "rounds": 3, "sleep_ms": 20 }), STEPS).await;
     for number in 1..=3 {
         let key = rounds.question(number).await;
         rounds.answer(&key, number).await;
     }
     rounds.ends_whole().await;
+    let first = rounds.same_from(|entries| (0..=entries).collect()).await;
+    assert!(first >= 20, "three rounds have more than {first} entries");
 }
 
 /// A call of `rounds`, and what its questions showed so far.
@@ -96,7 +115,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    async fn start(language: &str, linger: &str, arguments: Value) -> Self {
+    async fn start(language: &str, linger: &str, arguments: Value, env: &[(&str, &str)]) -> Self {
         let name = format!("{language}/trial");
         let policy = format!(
             "[call]\ndeadline = \"100ms\"\ngrace = \"200ms\"\nlinger = \"{linger}\"\n{}",
@@ -104,6 +123,7 @@ impl Rounds {
         );
         let setup = Setup::new().config(LEASES).arg("--log").arg("info");
         let setup = setup.file("trial", &guests::component(&name), &policy);
+        let setup = env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
         let host = languages::start(language, setup).await;
         let id = host.client().task("rounds", arguments).await;
         Self { host: Some(host), id, drawn: Vec::new(), logs: Vec::new() }
@@ -120,14 +140,9 @@ impl Rounds {
     /// Waits for the question of a round: its key, and the number that it shows.
     async fn asked(&self, number: usize) -> (String, String) {
         let task = self.client().status(&self.id, "input_required").await;
-        let asked = task["inputRequests"].as_object().expect("questions");
-        let (key, question) = asked.iter().next().expect("a question");
-        assert_eq!(asked.len(), 1, "{task}");
-        let message = question["params"]["message"].as_str().expect("a message");
-        let drawn = message.strip_prefix(&format!("round {number}: "));
-        let drawn = drawn.unwrap_or_else(|| panic!("not the question of round {number}: {message}"));
-        assert!(drawn.len() == 16 && u64::from_str_radix(drawn, 16).is_ok(), "{message}");
-        (key.clone(), drawn.to_owned())
+        let (key, of, drawn) = question(&task);
+        assert_eq!(of, number, "{task}");
+        (key, drawn)
     }
 
     /// The same, for the first time; the key.
@@ -138,12 +153,7 @@ impl Rounds {
     }
 
     async fn answer(&self, key: &str, number: usize) {
-        let answer = match answer_of(number) {
-            "declined" => json!({ "action": "decline" }),
-            "dismissed" => json!({ "action": "cancel" }),
-            value => json!({ "action": "accept", "content": { "value": value } }),
-        };
-        self.client().update(&self.id, json!({ key: answer })).await.result();
+        answer(&self.client(), &self.id, key, number).await;
     }
 
     /// Waits until nothing runs the task.
@@ -163,8 +173,47 @@ impl Rounds {
         self.host = Some(host.restart().await);
     }
 
+    /// Goes on from each of the entries that `cuts` chooses of the ended task's journal, of which it is told how many
+    /// there are: each time to the same result, fuel and journal. How many entries there are.
+    async fn same_from(&mut self, cuts: impl FnOnce(usize) -> Vec<usize>) -> usize {
+        let ended = self.client().status(&self.id, "completed").await;
+        let mut host = self.host.take().expect("a host is there");
+        host.kill();
+        let mut c = database(&host).await;
+        let id: Uuid = self.id.parse().expect("an id");
+        let journal = Journal::of(&mut c, id.as_bytes()).await;
+        let mut tasks = Vec::new();
+        for cut in cuts(journal.entries.len()) {
+            tasks.push((cut, stop_again(&mut c, id.as_bytes(), &journal, cut).await));
+        }
+        let host = host.restart().await;
+        // A few at once: each is looked at often.
+        stream::iter(&tasks)
+            .for_each_concurrent(4, async |(cut, id)| {
+                let again = answered(&host.client(), &id.to_string()).await;
+                assert_eq!(again["status"], "completed", "cut after {cut}: {again}");
+                assert_eq!(text(&again["result"]), text(&ended["result"]), "cut after {cut}");
+                for part in ["fuel", "hostCalls", "peakMemoryBytes", "digest"] {
+                    let of = |task: &Value| task["result"]["_meta"]["layby/receipt"][part].clone();
+                    assert_eq!(
+                        of(&again),
+                        of(&ended),
+                        "{part}, cut after {cut} of {}",
+                        journal.entries.len()
+                    );
+                }
+            })
+            .await;
+        for (cut, id) in &tasks {
+            let again = Journal::of(&mut c, id.as_bytes()).await;
+            assert_eq!(again, journal, "cut after {cut}");
+        }
+        self.host = Some(host);
+        journal.entries.len()
+    }
+
     /// The call ends as one that was never disturbed.
-    async fn ends_whole(mut self) {
+    async fn ends_whole(&mut self) {
         let task = self.client().status(&self.id, "completed").await;
         let lines = self.drawn.iter().zip(1..);
         let lines: Vec<_> =
@@ -179,6 +228,44 @@ impl Rounds {
             let wrote = log.lines().filter(|line| line.contains(&format!(" round {number} ")));
             assert_eq!(wrote.count(), 1, "round {number} wrote its line once:\n{log}");
         }
+    }
+}
+
+async fn database(host: &Host) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(host.setup().data().join("layby.db"));
+    options.connect().await.expect("the database")
+}
+
+/// Key, round and drawn number of the one question that is open.
+fn question(task: &Value) -> (String, usize, String) {
+    let asked = task["inputRequests"].as_object().expect("questions");
+    let (key, question) = asked.iter().next().expect("a question");
+    assert_eq!(asked.len(), 1, "{task}");
+    let message = question["params"]["message"].as_str().expect("a message");
+    let parts = message.strip_prefix("round ").and_then(|rest| rest.split_once(": "));
+    let (number, drawn) = parts.unwrap_or_else(|| panic!("not the question of a round: {message}"));
+    assert!(drawn.len() == 16 && u64::from_str_radix(drawn, 16).is_ok(), "{message}");
+    (key.clone(), number.parse().expect("a number"), drawn.to_owned())
+}
+
+async fn answer(client: &Client, id: &str, key: &str, number: usize) {
+    let answer = match answer_of(number) {
+        "declined" => json!({ "action": "decline" }),
+        "dismissed" => json!({ "action": "cancel" }),
+        value => json!({ "action": "accept", "content": { "value": value } }),
+    };
+    client.update(id, json!({ key: answer })).await.result();
+}
+
+/// The task at its end, with all that it asks answered.
+async fn answered(client: &Client, id: &str) -> Value {
+    loop {
+        let task = client.until(id, "a question or its end", |task| task["status"] != "working").await;
+        if task["status"] != "input_required" {
+            return task;
+        }
+        let (key, number, _) = question(&task);
+        answer(client, id, &key, number).await;
     }
 }
 
