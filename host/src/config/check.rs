@@ -228,7 +228,7 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     at_least("host", "live-tasks", h.live_tasks.into(), 1)?;
     at_least("host", "waiting", h.waiting.into(), 1)?;
     at_least("host", "mrtr-waiting", h.mrtr_waiting.into(), 1)?;
-    span("host", "mrtr-outcome-age", h.mrtr_outcome_age, true)?;
+    at_least("host", "mrtr-waiting-each", h.mrtr_waiting_each.into(), 1)?;
     at_least("host", "fuel-slice", h.fuel_slice, 1000)?;
 
     let t = &c.store;

@@ -118,18 +118,14 @@ pub struct HostLimits {
     pub queue: u32,
     /// Live (not ended) tasks at once.
     pub live_tasks: u32,
-    /// Waiting runs at once, over all plugins. Each keeps its instance until runs can be parked, so 1,000
-    /// of them must fit the address space and the memory.
+    /// Waiting runs at once that keep their instance, over all plugins: 1,000 of them must fit the address space
+    /// and the memory.
     pub waiting: u32,
-    /// Of these, runs that wait for a retry (multi round-trip requests). Half: nobody promised to come back
-    /// to them, so they leave room for tasks; past it the one that has waited longest ends.
+    /// Live runs that have asked by multi round-trip requests, of all hosts on the store. A tenth of the live
+    /// tasks: nobody promised to come back to them, so they leave room for tasks.
     pub mrtr_waiting: u32,
-    /// Outcomes of such runs kept for a repeat of the last retry. 1,000 is more than are lost at once.
-    pub mrtr_outcomes: u32,
-    /// Bytes of them in memory, roughly.
-    pub mrtr_outcome_bytes: ByteSize,
-    /// How long each is kept. 10 min: a client repeats at once, or after a reconnect.
-    pub mrtr_outcome_age: Millis,
+    /// The same of one principal: half, so that one caller leaves room for others.
+    pub mrtr_waiting_each: u32,
     /// Threads of the guests' own runtime; 0 means one per core.
     pub guest_threads: u32,
     /// Free space below which no call is promoted any more, so that running tasks can still end.
@@ -146,10 +142,8 @@ impl Default for HostLimits {
             queue: 1024,
             live_tasks: 100_000,
             waiting: 1000,
-            mrtr_waiting: 500,
-            mrtr_outcomes: 1000,
-            mrtr_outcome_bytes: ByteSize::mib(64),
-            mrtr_outcome_age: Millis::from_secs(600),
+            mrtr_waiting: 10_000,
+            mrtr_waiting_each: 5000,
             guest_threads: 0,
             min_free_space: ByteSize::mib(64),
             fuel_slice: 1_000_000,

@@ -9,9 +9,9 @@ use std::{
 use tokio::sync::Semaphore;
 
 use super::{
-    Plugin, Plugins, Tool,
+    Plugin, Plugins, Prompt, Tool,
     check::{Checker, Stop, listing},
-    declare::{self, Declared},
+    declare::{self, Built, Declared},
     slot,
 };
 use crate::{
@@ -27,8 +27,8 @@ pub struct Pinned {
     pub plugin: String,
     /// Its component.
     pub digest: Digest,
-    /// The tool's public name.
-    pub tool: String,
+    /// The public name of the tool or prompt.
+    pub name: String,
     /// The plugin's own name for it.
     pub own_name: String,
     /// Bounds.
@@ -60,44 +60,101 @@ impl Made {
     }
 }
 
+impl Pinned {
+    /// True for the version that the run began with, under the same settings; `call` is how calls are held there.
+    fn is(&self, plugin: &Plugin, call: &CallPolicy) -> bool {
+        plugin.name == self.plugin
+            && plugin.digest == self.digest
+            && plugin.policy.limits == self.limits
+            && *call == self.call
+            && plugin.granted.grants == self.grants
+    }
+}
+
 impl Plugins {
     /// The tool that a run began with. Questions are put, and requests sent, only where the plugin's present policy has
     /// the same grant: a plugin that is gone may ask and send nothing any more.
     ///
     /// # Errors
     /// Why there is none now: its kept bytes cannot be read, or it does not list the tool.
-    pub async fn pinned(&self, mut want: Pinned) -> Result<Arc<Tool>, String> {
+    pub async fn pinned_tool(&self, want: Pinned) -> Result<Arc<Tool>, String> {
         let catalog = self.catalog();
-        let live = catalog.plugins.get(&want.plugin);
         let served = catalog.tools.values().find(|tool| {
-            let plugin = &tool.plugin;
-            plugin.name == want.plugin
-                && plugin.digest == want.digest
-                && tool.own_name == want.own_name
-                && plugin.policy.limits == want.limits
-                && *plugin.policy.call_of(&want.own_name) == want.call
-                && plugin.granted.grants == want.grants
+            let call = tool.plugin.policy.call_of(&want.own_name);
+            tool.own_name == want.own_name && want.is(&tool.plugin, call)
         });
-        if let Some(tool) = served {
-            return Ok(tool.clone());
+        if let Some(tool) = served.cloned() {
+            return Ok(tool);
         }
-        want.grants.ask.retain(|ask| live.is_some_and(|live| live.granted.grants.ask.contains(ask)));
-        want.grants.http.retain(|http| live.is_some_and(|live| live.granted.grants.http.contains(http)));
+        let want = self.still_granted(want);
         let key = Made::key(&want);
         if let Some(tool) = self.made.get(&key) {
             return Ok(tool);
         }
+        let (name, own_name) = (want.name.clone(), want.own_name.clone());
+        let (plugin, built) = self.make(want).await?;
+        let found = built.tools.into_iter().find(|tool| tool.own_name == own_name);
+        let mut found = found.ok_or_else(|| format!("it does not list {own_name:?} any more"))?;
+        found.name = name;
+        let tool = slot::tool(&plugin, found);
+        self.made.keep(key, &tool);
+        Ok(tool)
+    }
+
+    /// The prompt that a run began with, as [`Plugins::pinned_tool`].
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn pinned_prompt(&self, want: Pinned) -> Result<Arc<Prompt>, String> {
+        let catalog = self.catalog();
+        let served = catalog.prompts.values().find(|prompt| {
+            prompt.own_name == want.own_name && want.is(&prompt.plugin, &prompt.plugin.policy.call)
+        });
+        if let Some(prompt) = served.cloned() {
+            return Ok(prompt);
+        }
+        let (name, own_name) = (want.name.clone(), want.own_name.clone());
+        let (plugin, built) = self.make(self.still_granted(want)).await?;
+        let found = built.prompts.into_iter().find(|prompt| prompt.own_name == own_name);
+        let mut found = found.ok_or_else(|| format!("it does not list {own_name:?} any more"))?;
+        found.listed.name = name;
+        Ok(slot::prompt(&plugin, found))
+    }
+
+    /// The plugin that a run of a resource began with, as [`Plugins::pinned_tool`].
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn pinned_plugin(&self, want: Pinned) -> Result<Arc<Plugin>, String> {
+        let served = self.catalog().plugins.get(&want.plugin).cloned();
+        if let Some(plugin) = served.filter(|plugin| want.is(plugin, &plugin.policy.call)) {
+            return Ok(plugin);
+        }
+        Ok(self.make(self.still_granted(want)).await?.0)
+    }
+
+    /// Without what the plugin's present policy does not grant.
+    fn still_granted(&self, mut want: Pinned) -> Pinned {
+        let catalog = self.catalog();
+        let live = catalog.plugins.get(&want.plugin);
+        want.grants.ask.retain(|ask| live.is_some_and(|live| live.granted.grants.ask.contains(ask)));
+        want.grants.http.retain(|http| live.is_some_and(|live| live.granted.grants.http.contains(http)));
+        want
+    }
+
+    /// A version from kept bytes, with what it lists.
+    async fn make(&self, want: Pinned) -> Result<(Arc<Plugin>, Built), String> {
+        let catalog = self.catalog();
+        let live = catalog.plugins.get(&want.plugin);
         let slots = live.map(|live| (live.slots.clone(), live.waiting.clone()));
         let checker = self.checker.clone();
         let made = tokio::task::spawn_blocking(move || checker.pinned(want, slots)).await;
-        let tool = match made {
-            Ok(Ok(tool)) => tool,
-            Ok(Err(Stop::Failed(reason))) => return Err(reason),
-            Ok(Err(Stop::Refused(problem))) => return Err(format!("{problem:?}")),
-            Err(e) => return Err(format!("making its version broke: {e}")),
-        };
-        self.made.keep(key, &tool);
-        Ok(tool)
+        match made {
+            Ok(Ok(made)) => Ok(made),
+            Ok(Err(Stop::Failed(reason))) => Err(reason),
+            Ok(Err(Stop::Refused(problem))) => Err(format!("{problem:?}")),
+            Err(e) => Err(format!("making its version broke: {e}")),
+        }
     }
 }
 
@@ -107,26 +164,22 @@ impl Checker {
         &self,
         want: Pinned,
         slots: Option<(Arc<Semaphore>, Arc<Semaphore>)>,
-    ) -> Result<Arc<Tool>, Stop> {
-        let Pinned { plugin: name, digest, tool, own_name, limits, call, grants } = want;
+    ) -> Result<(Arc<Plugin>, Built), Stop> {
+        let Pinned { plugin: name, digest, own_name, limits, call, grants, .. } = want;
         let bytes = self.kept(digest)?;
         let prepared = self.prepare(&name, digest, &bytes)?;
         let bounds = &self.config.catalog;
         let listed =
             self.runtime.block_on(listing(&name, digest, &prepared, bounds, self.config.host.fuel_slice))?;
-        let tools = [(own_name.clone(), call.clone())].into();
+        let tools = [(own_name, call.clone())].into();
         let policy = Policy { sha256: None, prefix: String::new(), limits, call, tools, grants };
         let built = declare::build(&Declared::from(listed), &policy, bounds, false)?;
-        let found = built.tools.into_iter().find(|tool| tool.own_name == own_name);
-        let mut found =
-            found.ok_or_else(|| Stop::Failed(format!("it does not list {own_name:?} any more")))?;
-        found.name = tool;
         let (slots, waiting) = slots.unwrap_or_else(|| {
             let of = |n: u32| Arc::new(Semaphore::new(n as usize));
             (of(policy.limits.concurrency), of(policy.limits.parked))
         });
         let granted = Granted::of(&policy.grants).map_err(Stop::Failed)?;
         let plugin = Plugin { name, digest, policy, granted, prepared, slots, waiting };
-        Ok(slot::tool(&Arc::new(plugin), found))
+        Ok((Arc::new(plugin), built))
     }
 }

@@ -181,7 +181,8 @@ pub(super) fn tool(plugin: &Arc<Plugin>, mut built: BuiltTool) -> Arc<Tool> {
     })
 }
 
-fn prompt(plugin: &Arc<Plugin>, mut built: BuiltPrompt) -> Arc<Prompt> {
+/// A prompt as it is served by `plugin`.
+pub(super) fn prompt(plugin: &Arc<Plugin>, mut built: BuiltPrompt) -> Arc<Prompt> {
     sign(&mut built.listed.meta, plugin);
     Arc::new(Prompt {
         name: built.listed.name.clone(),

@@ -126,6 +126,13 @@ impl Missing {
     }
 }
 
+/// MCP's `requiredCapabilities` for questions of these kinds, where `client` lacks some.
+pub(super) fn lacking(client: Client, kinds: impl Iterator<Item = QuestionKind>) -> Option<Value> {
+    let mut missing = Missing::default();
+    kinds.filter(|kind| !client.answers(*kind)).for_each(|kind| missing.note(kind, true));
+    missing.required()
+}
+
 /// True where `asks` (the policy's `grants.ask`) allows a question of this kind.
 /// A URL question needs its URL; without one (`supports`) any `url …` grant will do.
 pub(super) fn granted(asks: &[String], kind: QuestionKind, url: Option<&str>) -> bool {

@@ -3,16 +3,19 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
-use tokio::time::Instant;
 
 use super::{
-    Answer, Client, Runs, drive::new_task, outcome::ended_answer, run::Run, target::canonical_object,
+    Answer, Asks, Call, Runs,
+    drive::new_task,
+    follow::Wish,
+    run::Run,
+    target::{Kind, canonical_object},
 };
 use crate::{
-    base::{Digest, Fault, Millis, Principal},
+    base::{Digest, Fault},
     capabilities::Request,
     plugins::Tool,
-    store::{IdempotencyKey, Status, Task},
+    store::{IdempotencyKey, Task},
     tasks::Admission,
 };
 
@@ -58,12 +61,20 @@ impl Runs {
         let runs = self.clone();
         let started = tokio::spawn(async move {
             // Durable from here on: its journal begins before its guest does.
-            let head = run.past.journal.head(|| run.past.header(&run.work, &request, run.client()));
+            let head = run.past.journal.head(|| run.past.header(&run.work, &request, run.client));
             match runs.tasks.admit(new, head.into_iter().collect()).await {
                 Ok(Admission::Fresh(held, _)) => runs.launch(run, request, Some(held), early).await,
                 Ok(Admission::Repeat(task)) => {
-                    let tool = run.work.tool().map(AsRef::as_ref);
-                    runs.attach(&run.principal, run.client(), tool, *task).await
+                    let wish = Wish {
+                        principal: run.principal.clone(),
+                        client: run.client,
+                        kind: Kind::Tool,
+                        mark: run.mark,
+                        call: run.work.policy().clone(),
+                        by_state: false,
+                        asks: matches!(run.asks, Asks::Retry),
+                    };
+                    runs.follow(&wish, *task).await
                 }
                 Err(fault) => Answer::Error(fault),
             }
@@ -76,55 +87,22 @@ impl Runs {
         })
     }
 
-    /// A repeat: the stored outcome, or the same race against the deadline, then the same handle. A tool
-    /// that is gone has no settings of its own any more.
-    pub(super) async fn attach(
-        &self,
-        principal: &Principal,
-        client: Client,
-        tool: Option<&Tool>,
-        task: Task,
-    ) -> Answer {
-        let call = tool.map(|t| t.plugin.policy.call_of(&t.own_name).clone()).unwrap_or_default();
-        let until = Instant::now() + client.patience(&call).duration();
-        let mut task = task;
-        // False where its run cannot be asked here: it asks by its task, or lives in another process.
-        let mut here = !client.tasks;
-        loop {
-            if let Some(end) = task.end {
-                return ended_answer(end);
-            }
-            if task.status == Status::InputRequired {
-                // A run that has asked by multi round-trip requests asks a repeat the same; one with tasks gets
-                // its handle.
-                if here && let Some(answer) = self.join(task.id, client).await {
-                    return answer;
-                }
-                here = false;
-                if client.promotes() {
-                    break;
-                }
-            }
-            let left = Millis::from(until.saturating_duration_since(Instant::now()));
-            if left == Millis(0) {
-                break;
-            }
-            let asks = here || client.promotes();
-            let is_news = |task: &Task| task.end.is_some() || (asks && task.status == Status::InputRequired);
-            task = match self.tasks.wait_for(principal, task.id, left, is_news).await {
-                Ok(task) => task,
-                Err(fault) => return Answer::Error(fault),
-            };
-        }
-        if !client.promotes() {
-            return Answer::Error(Fault::tasks_required(
-                "The call with this key still runs. Declare the io.modelcontextprotocol/tasks extension to get \
-                 its handle, or repeat it later.",
-            ));
-        }
-        match self.tasks.reveal(task.id).await {
-            Ok(task) => Answer::Task(Box::new(task)),
-            Err(fault) => Answer::Error(fault),
-        }
+    /// A repeat: the stored outcome, or the same race against the deadline, then the same questions or the same handle.
+    /// A tool that is gone has no settings of its own any more.
+    pub(super) async fn attach(&self, call: Call, tool: Option<&Tool>, task: Task) -> Answer {
+        let wish = Wish {
+            kind: Kind::Tool,
+            mark: call.target.mark(&call.principal),
+            call: tool.map(|t| t.plugin.policy.call_of(&t.own_name).clone()).unwrap_or_default(),
+            principal: call.principal,
+            client: call.client,
+            by_state: false,
+            asks: matches!(call.asks, Asks::Retry),
+        };
+        let place = self.rounds.follow(task.id, call.outlet);
+        let answer = self.follow(&wish, task).await;
+        // No notice may follow it.
+        drop(place);
+        answer
     }
 }

@@ -7,12 +7,12 @@
 mod admission;
 mod ask;
 mod drive;
+mod follow;
 mod keyed;
 mod outcome;
 mod park;
 mod past;
 mod resume;
-mod retry;
 mod rounds;
 mod run;
 mod target;
@@ -43,7 +43,7 @@ use crate::{
 pub use ask::Client;
 pub use outcome::tool_error;
 pub use past::Settings;
-pub use target::{Reference, Target};
+pub use target::{Kind, Reference, Target};
 
 /// One request that starts a run, or comes back to one, as it comes from the wire.
 #[derive(Debug)]
@@ -167,39 +167,6 @@ pub enum Answer {
     Error(Fault),
 }
 
-impl Answer {
-    /// Bytes that keeping it takes, roughly. Not as JSON: a plugin's many small values take far more in memory.
-    fn size(&self) -> usize {
-        let json = match self {
-            Self::Result(result) => serde_json::to_value(result),
-            Self::Prompt(result) => serde_json::to_value(result),
-            Self::Resource(result) => serde_json::to_value(result),
-            Self::Completion(result) => serde_json::to_value(result),
-            Self::Error(fault) => Ok(fault.to_json()),
-            // Without questions and outcome: a handle.
-            Self::Task(_) => return 1024,
-            Self::InputRequired { requests, state } => serde_json::to_value((requests, state)),
-        };
-        json.map_or(usize::MAX, |json| weight(&json))
-    }
-}
-
-/// Bytes of a value in memory, roughly, rather more than less.
-fn weight(value: &Value) -> usize {
-    /// What an object with one member allocates.
-    const OBJECT: usize = 640;
-    let own = size_of::<Value>();
-    own + match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(members) => {
-            let each = |(name, value): (&String, &Value)| size_of::<String>() + name.len() + weight(value);
-            OBJECT + members.iter().map(each).sum::<usize>()
-        }
-    }
-}
-
 /// The store's name of the key that seals request states.
 pub const SEALING_KEY: &str = "request-state";
 
@@ -249,7 +216,7 @@ impl Runs {
             tasks,
             resumes: resume::Resumes::new(config.host.concurrency),
             slots: admission::Slots::new(&config.host),
-            rounds: rounds::Rounds::new(seal, &config.host),
+            rounds: rounds::Rounds::new(seal),
             guests_handle: guests.handle().clone(),
             guests: std::sync::Mutex::new(Some(guests)),
             drivers: TaskTracker::new(),
@@ -288,9 +255,7 @@ impl Runs {
         if let Some(key) = &key {
             match self.tasks.keyed(&call.principal, name, key).await {
                 Ok(None) => {}
-                Ok(Some(task)) => {
-                    return self.attach(&call.principal, call.client, tool.as_deref(), task).await;
-                }
+                Ok(Some(task)) => return self.attach(call, tool.as_deref(), task).await,
                 Err(fault) => return Answer::Error(fault),
             }
         }
@@ -311,7 +276,7 @@ impl Runs {
         };
         let request = Request::Tool { name: tool.own_name.clone(), arguments: text };
         let Call { principal, client, outlet, asks, input, .. } = call;
-        let origin = run::Origin { principal, client, outlet, asks, mark };
+        let origin = run::Origin { principal, client, outlet, asks, mark, returns: false };
         let work = target::Work::of_tool(tool);
         let run = match self.begin(work, origin) {
             Ok(run) => run,
@@ -344,7 +309,7 @@ impl Runs {
             Err(fault) => return Answer::Error(fault),
         };
         let Call { principal, client, outlet, asks, input, .. } = call;
-        let origin = run::Origin { principal, client, outlet, asks, mark };
+        let origin = run::Origin { principal, client, outlet, asks, mark, returns: false };
         let run = match self.begin(work, origin) {
             Ok(run) => run,
             Err(fault) => return Answer::Error(fault),
@@ -355,7 +320,7 @@ impl Runs {
     /// A run that begins now.
     fn begin(&self, work: target::Work, origin: run::Origin) -> Result<Arc<run::Run>, Fault> {
         let past = past::Past::none(&work.plugin)?;
-        Ok(run::Run::new(work, origin, past, Arc::downgrade(&self.plugins)))
+        Ok(run::Run::new(work, origin, past, Arc::downgrade(&self.plugins), self.rounds.clone()))
     }
 
     /// Starts the driver and waits for its answer. With `held`, the run has its row already.
@@ -374,7 +339,7 @@ impl Runs {
         let span = tracing::Span::current();
         let mut driver: Pin<Box<dyn Future<Output = ()> + Send>> =
             if span.is_none() { Box::pin(driver.drive()) } else { Box::pin(driver.drive().instrument(span)) };
-        let guard = run::GoneGuard::new(run.requests.clone());
+        let guard = run::GoneGuard::new(run.gone.clone());
         let ended = quick && poll_once(&mut driver);
         if !ended {
             self.drivers.spawn_on(driver, &self.guests_handle);
@@ -447,20 +412,4 @@ fn mark(call: &Call, asks: bool) -> Digest {
 
 fn host_stopping() -> Fault {
     Fault::internal("host_stopping", "The host is shutting down. Call again when it is back.")
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn small_values_weigh_more_than_their_text() {
-        let text = format!("[{}0]", "0,".repeat(9999));
-        assert!(weight(&serde_json::from_str(&text).unwrap()) >= 10_000 * size_of::<Value>());
-        let text = format!("[{}0]", "{\"a\":0},".repeat(999));
-        assert!(weight(&serde_json::from_str(&text).unwrap()) >= 500_000);
-        let long = weight(&Value::from("x".repeat(100_000)));
-        assert!((100_000..101_000).contains(&long));
-    }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     Answer,
     run::Run,
-    target::{Subject, Work, prompt_unknown, resource_unknown},
+    target::{Kind, Subject, Work, prompt_unknown, resource_unknown},
 };
 use crate::{
     base::{Fault, Millis},
@@ -32,8 +32,6 @@ pub(super) enum Outcome {
     Cancelled,
     /// The task's TTL or input deadline passed.
     Stopped(End),
-    /// The host ended it for its own reasons: nothing of it is kept for a repeat.
-    Dropped(Fault),
     /// It waits without an instance: the task goes on when the wait is over.
     Parks,
     /// Another instance goes on with the task, here or elsewhere, after `retry` where there is one.
@@ -199,7 +197,7 @@ impl Outcome {
                 code.and_then(Value::as_str).unwrap_or("tool error")
             }
             Self::Answer(_) => "ok",
-            Self::Error(fault) | Self::Dropped(fault) | Self::Lost(fault) => fault.code,
+            Self::Error(fault) | Self::Lost(fault) => fault.code,
             Self::Parks => "parked",
             Self::HandsBack { .. } => "handed back",
             Self::Cancelled => "cancelled",
@@ -211,30 +209,27 @@ impl Outcome {
     pub(super) fn into_answer(self) -> Answer {
         match self {
             Self::Answer(answer) => answer,
-            Self::Error(fault) | Self::Dropped(fault) | Self::Lost(fault) => Answer::Error(fault),
+            Self::Error(fault) | Self::Lost(fault) => Answer::Error(fault),
             // These settle nothing, and nobody waits for them.
             Self::Parks | Self::HandsBack { .. } => Answer::Error(super::host_stopping()),
             Self::Cancelled => cancelled(),
-            Self::Stopped(end) => ended_answer(end),
+            // An end that somebody else decided is an error, whatever was asked.
+            Self::Stopped(end) => ended_answer(end, Kind::Tool),
         }
     }
 
     /// How a task ends with this.
     pub(super) fn end(&self) -> End {
         match self {
-            Self::Answer(Answer::Result(result)) => match serde_json::to_value(result) {
-                Ok(value) => End::Completed(value),
-                Err(e) => {
-                    End::Failed(Fault::internal("host_failure", format!("unwritable result: {e}")).to_json())
-                }
-            },
-            Self::Answer(Answer::Error(fault))
-            | Self::Error(fault)
-            | Self::Dropped(fault)
-            | Self::Lost(fault) => End::Failed(fault.to_json()),
+            Self::Answer(Answer::Result(result)) => completed(result),
+            Self::Answer(Answer::Prompt(prompt)) => completed(prompt),
+            Self::Answer(Answer::Resource(contents)) => completed(contents),
+            Self::Answer(Answer::Error(fault)) | Self::Error(fault) | Self::Lost(fault) => {
+                End::Failed(fault.to_json())
+            }
             Self::Parks | Self::HandsBack { .. } => End::Failed(super::host_stopping().to_json()),
             Self::Answer(_) => {
-                End::Failed(Fault::internal("host_failure", "only tools make tasks").to_json())
+                End::Failed(Fault::internal("host_failure", "this kind of run is never a row").to_json())
             }
             Self::Cancelled => End::Cancelled,
             Self::Stopped(end) => end.clone(),
@@ -247,18 +242,29 @@ pub(super) fn cancelled() -> Answer {
     Answer::Error(Fault::internal("cancelled", "The call was cancelled."))
 }
 
-/// The answer that a stored end stands for.
-pub(super) fn ended_answer(end: End) -> Answer {
-    match end {
-        End::Completed(result) => match serde_json::from_value::<CallToolResult>(result) {
-            Ok(result) => Answer::Result(Box::new(result)),
-            Err(e) => {
-                Answer::Error(Fault::internal("host_failure", format!("A stored result cannot be read: {e}")))
-            }
-        },
-        End::Failed(error) => Answer::Error(Fault::from_json(&error)),
-        End::Cancelled => cancelled(),
+/// The stored form of a result.
+fn completed(result: &impl serde::Serialize) -> End {
+    match serde_json::to_value(result) {
+        Ok(value) => End::Completed(value),
+        Err(e) => End::Failed(Fault::internal("host_failure", format!("unwritable result: {e}")).to_json()),
     }
+}
+
+/// The answer that a stored end stands for.
+pub(super) fn ended_answer(end: End, kind: Kind) -> Answer {
+    let result = match end {
+        End::Completed(result) => result,
+        End::Failed(error) => return Answer::Error(Fault::from_json(&error)),
+        End::Cancelled => return cancelled(),
+    };
+    let answer = match kind {
+        Kind::Tool => serde_json::from_value(result).map(|result| Answer::Result(Box::new(result))),
+        Kind::Prompt => serde_json::from_value(result).map(|prompt| Answer::Prompt(Box::new(prompt))),
+        Kind::Resource => serde_json::from_value(result).map(|contents| Answer::Resource(Box::new(contents))),
+    };
+    answer.unwrap_or_else(|e| {
+        Answer::Error(Fault::internal("host_failure", format!("A stored result cannot be read: {e}")))
+    })
 }
 
 /// `structuredContent` against the output schema; a missing one does not fit either.

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Client, target::Work};
+use super::{
+    Client,
+    target::{Kind, Work},
+};
 use crate::{
     base::Fault,
     capabilities::{Began, Request, journal_key},
@@ -29,6 +32,21 @@ pub struct Settings {
     pub call: CallPolicy,
     /// What the plugin could reach.
     pub grants: Grants,
+    /// What is run.
+    #[serde(default, skip_serializing_if = "Kind::is_tool")]
+    pub kind: Kind,
+}
+
+impl Settings {
+    /// What the guest of the run with this header was asked to do; none where that cannot be read.
+    pub fn request(&self, header: &Header) -> Option<Request> {
+        let (name, arguments) = (header.tool.clone(), header.arguments.clone());
+        Some(match self.kind {
+            Kind::Tool => Request::Tool { name, arguments },
+            Kind::Prompt => Request::Prompt { name, arguments: serde_json::from_str(&arguments).ok()? },
+            Kind::Resource => Request::Resource { uri: name },
+        })
+    }
 }
 
 impl Past {
@@ -61,15 +79,22 @@ impl Past {
 
     /// The journal's first piece.
     pub(super) fn header(&self, work: &Work, request: &Request, client: Client) -> Header {
-        let (tool, arguments) = match request {
-            Request::Tool { name, arguments } => (name.clone(), arguments.clone()),
-            // Only tools' runs become tasks.
-            _ => Default::default(),
+        let (kind, tool, arguments) = match request {
+            Request::Tool { name, arguments } => (Kind::Tool, name.clone(), arguments.clone()),
+            Request::Prompt { name, arguments } => {
+                // Strings always have a JSON text.
+                let text = serde_json::to_string(arguments).unwrap_or_default();
+                (Kind::Prompt, name.clone(), text)
+            }
+            Request::Resource { uri } => (Kind::Resource, uri.clone(), String::new()),
+            // Asks nothing, and so never becomes a row.
+            Request::Completion { .. } => Default::default(),
         };
         let settings = Settings {
             limits: work.plugin.policy.limits.clone(),
             call: work.policy().clone(),
             grants: work.plugin.granted.grants.clone(),
+            kind,
         };
         let since = u64::try_from(self.began.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let lasted = since.saturating_add(self.began.before);

@@ -10,7 +10,7 @@ use super::{
     drive::{Driver, Resuming, last_round},
     past::{Past, Settings},
     run::{Origin, Run},
-    target::Work,
+    target::{Kind, Subject, Work},
 };
 use crate::{
     base::{Digest, Fault},
@@ -131,18 +131,29 @@ impl Runs {
             Stop::Ends(Fault::internal("journal_damaged", format!("The task's journal has no valid {what}.")))
         };
         let settings: Settings = serde_json::from_str(&header.policy).map_err(|_| damaged("settings"))?;
+        let request = settings.request(&header).ok_or_else(|| damaged("arguments"))?;
         let client = Client::from_bits(header.client);
+        let kind = settings.kind;
         let want = Pinned {
             plugin: task.plugin.clone(),
             digest: Digest(header.digest),
-            tool: task.tool.clone(),
+            name: task.tool.clone(),
             own_name: header.tool.clone(),
             limits: settings.limits,
             call: settings.call,
             grants: settings.grants,
         };
-        let tool = self.plugins.pinned(want).await.map_err(Stop::Host)?;
-        let work = Work::of_tool(tool);
+        let work = match kind {
+            Kind::Tool => Work::of_tool(self.plugins.pinned_tool(want).await.map_err(Stop::Host)?),
+            Kind::Prompt => {
+                let prompt = self.plugins.pinned_prompt(want).await.map_err(Stop::Host)?;
+                Work { plugin: prompt.plugin.clone(), subject: Subject::Prompt(prompt) }
+            }
+            Kind::Resource => Work {
+                plugin: self.plugins.pinned_plugin(want).await.map_err(Stop::Host)?,
+                subject: Subject::Resource(header.tool),
+            },
+        };
         let past = Past::of(kept, &work.plugin.policy.limits, work.plugin.prepared.code());
         let origin = Origin {
             principal: task.principal.clone(),
@@ -150,9 +161,10 @@ impl Runs {
             outlet: None,
             asks: Asks::Retry,
             mark: Digest([0; 32]),
+            // A row without a handle and without a key has asked before.
+            returns: !task.revealed && task.key.is_none(),
         };
-        let request = Request::Tool { name: header.tool, arguments: header.arguments };
-        let run = Run::new(work, origin, past, Arc::downgrade(&self.plugins));
+        let run = Run::new(work, origin, past, Arc::downgrade(&self.plugins), self.rounds.clone());
         Ok((run, Arc::new(request)))
     }
 

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +15,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, past::Past, target::Work};
+use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, past::Past, rounds::Rounds, target::Work};
 use crate::{
     base::{Digest, Principal, TaskId},
     capabilities::{Asked, Audience, Caller, Flights, Stopping, wit_call},
@@ -48,6 +48,8 @@ pub(super) struct Origin {
     pub(super) asks: Asks,
     /// Names the request, for its retries.
     pub(super) mark: Digest,
+    /// Its client has a state that leads back to it.
+    pub(super) returns: bool,
 }
 
 /// The shared part of one run.
@@ -56,14 +58,17 @@ pub(super) struct Run {
     pub(super) principal: Principal,
     pub(super) asks: Asks,
     pub(super) mark: Digest,
-    /// What the newest request of this run declared.
-    client: Mutex<Client>,
+    returns: bool,
+    /// What the request declared that it began with.
+    pub(super) client: Client,
     plugins: Weak<Plugins>,
+    rounds: Arc<Rounds>,
     /// The task that it has become, for the log.
     task: OnceLock<TaskId>,
     /// Set once cancellation is asked for; the guest reads it.
     cancelled: AtomicBool,
-    pub(super) requests: Arc<Requests>,
+    /// The request that it began with was dropped before it had its answer.
+    pub(super) gone: Arc<Notify>,
     /// Where progress goes until the answer.
     outlet: Mutex<Option<Outlet>>,
     /// The newest progress text, for the task's `statusMessage`.
@@ -98,8 +103,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Run {
-    pub(super) fn new(work: Work, origin: Origin, past: Past, plugins: Weak<Plugins>) -> Arc<Self> {
-        let Origin { principal, mut client, outlet, asks, mark } = origin;
+    pub(super) fn new(
+        work: Work,
+        origin: Origin,
+        past: Past,
+        plugins: Weak<Plugins>,
+        rounds: Arc<Rounds>,
+    ) -> Arc<Self> {
+        let Origin { principal, mut client, outlet, asks, mark, returns } = origin;
         // Only a tool's call becomes a task, and no older revision has them.
         client.tasks &= work.tool().is_some() && matches!(asks, Asks::Retry);
         client.bridge &= work.tool().is_some();
@@ -108,11 +119,13 @@ impl Run {
             principal,
             asks,
             mark,
-            client: Mutex::new(client),
+            returns,
+            client,
             plugins,
+            rounds,
             task: OnceLock::new(),
             cancelled: AtomicBool::new(false),
-            requests: Arc::default(),
+            gone: Arc::default(),
             outlet: Mutex::new(outlet),
             message: Mutex::new(None),
             progressed: Notify::new(),
@@ -132,17 +145,10 @@ impl Run {
         })
     }
 
-    /// What the newest request declared.
-    pub(super) fn client(&self) -> Client {
-        *lock(&self.client)
-    }
-
-    /// From now on another request is the caller's: its client, and where its notices go.
-    pub(super) fn taken_up(&self, mut client: Client, outlet: Option<Outlet>) {
-        client.tasks &= self.work.tool().is_some();
-        client.bridge &= self.work.tool().is_some();
-        *lock(&self.client) = client;
-        *lock(&self.outlet) = outlet;
+    /// Where notices go now: to the request that it began with, or to one that follows its row.
+    fn outlet(&self) -> Option<Outlet> {
+        let first = lock(&self.outlet).clone();
+        first.or_else(|| self.rounds.outlet(self.task()?))
     }
 
     /// From now on the run's lines in the log name its task. A run becomes one task at most.
@@ -237,7 +243,7 @@ impl Run {
             return false;
         }
         let granted = ask::granted(&self.work.plugin.granted.grants.ask, kind, url);
-        let may = granted && self.client().can_answer(kind, self.work.policy().model_may_answer);
+        let may = granted && self.client.can_answer(kind, self.work.policy().model_may_answer);
         if !may {
             lock(&self.missing).note(kind, granted);
             if !granted {
@@ -260,7 +266,7 @@ impl Run {
 
 impl Caller for Run {
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
-        let outlet = lock(&self.outlet).clone();
+        let outlet = self.outlet();
         let text = message.clone().unwrap_or_else(|| match total {
             Some(total) => format!("{progress} of {total}"),
             None => progress.to_string(),
@@ -314,9 +320,10 @@ impl Caller for Run {
 
     fn ask_for_host(&self, request: Asked) -> BoxFuture<'_, Result<Answer, wit_call::InputError>> {
         Box::pin(async move {
-            let client = self.client();
-            // Its task is the only way to it by now.
-            if !client.promotes() || !client.can_answer(request.kind, self.work.policy().model_may_answer) {
+            let client = self.client;
+            // Its row is the only way to it by now: by its handle, or by the state that leads back to it.
+            let returns = client.promotes() || self.returns;
+            if !returns || !client.can_answer(request.kind, self.work.policy().model_may_answer) {
                 return Err(wit_call::InputError::Unsupported);
             }
             let (reply, answer) = oneshot::channel();
@@ -363,7 +370,7 @@ impl Caller for Run {
     }
 
     fn log(&self, audience: Audience, level: wit_call::LogLevel, message: &str) {
-        let outlet = if audience == Audience::Client { lock(&self.outlet).clone() } else { None };
+        let outlet = if audience == Audience::Client { self.outlet() } else { None };
         if let Some(outlet) = outlet.filter(|o| o.log.is_some_and(|least| level as u8 >= least as u8)) {
             let line = LogLine { level, logger: self.work.plugin.name.clone(), text: message.to_owned() };
             let _ = outlet.notices.try_send(Notice::Log(line));
@@ -385,37 +392,15 @@ impl Caller for Run {
     }
 }
 
-/// The requests that wait for a run's answer now.
-#[derive(Default)]
-pub(super) struct Requests {
-    count: AtomicU32,
-    /// The last of them was dropped before it had its answer.
-    gone: Notify,
-}
-
-impl Requests {
-    /// True while there is one.
-    pub(super) fn any(&self) -> bool {
-        self.count.load(Ordering::Acquire) > 0
-    }
-
-    /// Returns once the last one has left without its answer. Cancel-safe.
-    pub(super) async fn gone(&self) {
-        self.gone.notified().await;
-    }
-}
-
-/// Lives in the request's future: dropped before its time, and being the last of the run's requests, it
-/// tells the driver that the client left.
+/// Lives in the request's future: dropped before its time, it tells the driver that the client left.
 pub(super) struct GoneGuard {
-    requests: Arc<Requests>,
+    gone: Arc<Notify>,
     armed: bool,
 }
 
 impl GoneGuard {
-    pub(super) fn new(requests: Arc<Requests>) -> Self {
-        requests.count.fetch_add(1, Ordering::AcqRel);
-        Self { requests, armed: true }
+    pub(super) const fn new(gone: Arc<Notify>) -> Self {
+        Self { gone, armed: true }
     }
 
     pub(super) fn disarm(mut self) {
@@ -425,9 +410,8 @@ impl GoneGuard {
 
 impl Drop for GoneGuard {
     fn drop(&mut self) {
-        let last = self.requests.count.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last && self.armed {
-            self.requests.gone.notify_one();
+        if self.armed {
+            self.gone.notify_one();
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use rmcp::model::CompletionInfo;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Answer, tool_error};
@@ -48,6 +49,26 @@ pub enum Target {
     },
 }
 
+/// The kinds of request whose runs may be rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// `tools/call`.
+    #[default]
+    Tool,
+    /// `prompts/get`.
+    Prompt,
+    /// `resources/read`.
+    Resource,
+}
+
+impl Kind {
+    /// True for the kind that was there first: what was written before others were says nothing of it.
+    pub(super) fn is_tool(&self) -> bool {
+        *self == Self::Tool
+    }
+}
+
 /// Whose argument is completed.
 #[derive(Clone, Debug)]
 pub enum Reference {
@@ -58,6 +79,15 @@ pub enum Reference {
 }
 
 impl Target {
+    /// What is wanted. A completion asks nothing, so that its run is never a row.
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::Tool { .. } | Self::Completion { .. } => Kind::Tool,
+            Self::Prompt { .. } => Kind::Prompt,
+            Self::Resource { .. } => Kind::Resource,
+        }
+    }
+
     /// Names this request of `principal`: equal for a retry, and for nothing else.
     pub(super) fn mark(&self, principal: &Principal) -> Digest {
         let (method, name, arguments) = match self {

@@ -58,6 +58,7 @@ enum Op {
     Heartbeat(u8, bool),
     Release(u8),
     CountLive,
+    CountHidden(bool, u32),
     Digests,
     Sweep(u64),
     PutPlugin(u8),
@@ -101,6 +102,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (who(), any::<bool>()).prop_map(|(who, lives)| Op::Heartbeat(who, lives)),
         1 => who().prop_map(Op::Release),
         1 => Just(Op::CountLive),
+        1 => (any::<bool>(), 0_u32..4).prop_map(|(all, most)| Op::CountHidden(all, most)),
         1 => Just(Op::Digests),
         1 => now().prop_map(Op::Sweep),
         1 => (0_u8..3).prop_map(Op::PutPlugin),
@@ -206,6 +208,10 @@ fn ask<'a>(store: &'a dyn Store, op: &'a Op, new: &'a Task, ids: &'a Ids) -> Box
             }
             Op::Release(who) => format!("{:?}", store.release(boot(*who)).await),
             Op::CountLive => format!("{:?}", store.count_live().await),
+            Op::CountHidden(all, most) => {
+                let of = (!all).then(Principal::local);
+                format!("{:?}", store.count_hidden(of, *most).await)
+            }
             Op::Digests => sorted(store.digests_in_use().await),
             Op::Sweep(now) => format!("{:?}", store.sweep(at(*now), at(now / 2)).await),
             Op::PutPlugin(n) => {

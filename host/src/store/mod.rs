@@ -158,6 +158,9 @@ pub trait Store: Send + Sync + 'static {
     fn unattended(&self, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Live (not ended) tasks, counted.
     fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+    /// Live tasks that have asked something and were never revealed, of one principal or of all; counts no further
+    /// than `most`.
+    fn count_hidden(&self, of: Option<Principal>, most: u32) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// What other processes commit, as far as the database tells (SQLite does not). Ends with
     /// [`Store::close`]. To be asked for once.

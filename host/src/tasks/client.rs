@@ -57,8 +57,9 @@ impl Tasks {
         // What this process runs it knows; the write looks again at what others may have changed. A question is
         // committed, and may be read and answered, a moment before it is known here.
         let open = match self.inner.registry.open(id) {
-            Some(open) if !sees(principal, &open.principal) => return Err(faults::unknown()),
-            Some(open) if responses.keys().all(|key| open.asks(key)) => open,
+            // Where it is hidden, another process may have given its handle out.
+            Some(open) if open.revealed && !sees(principal, &open.principal) => return Err(faults::unknown()),
+            Some(open) if open.revealed && responses.keys().all(|key| open.asks(key)) => open,
             _ => Open::of(&self.find(principal, id).await?),
         };
         // Questions never change once put, so what fits now fits when it is written.
@@ -72,7 +73,7 @@ impl Tasks {
         }
         let answers = checked(asked).await?;
         let poll_interval = self.inner.rhythm.working(&open.tool);
-        match self.inner.apply(id, Event::Answers { answers, poll_interval }).await? {
+        match self.inner.apply(id, Event::Answers { answers, round: None, poll_interval }).await? {
             Updated::Done(_) | Updated::Refused(Refused::Ended | Refused::Unchanged, _) => Ok(()),
             Updated::Refused(Refused::Answers(reasons), _) => Err(faults::answers_invalid(reasons)),
             Updated::Refused(Refused::NotNow(machine::LATE), _) => Err(faults::too_late()),
@@ -96,7 +97,7 @@ impl Tasks {
     }
 
     /// Hands a committed request to the run; where no lease is live there is none, and the task ends now.
-    async fn cancelling(&self, task: &Task) -> Result<(), Fault> {
+    pub(super) async fn cancelling(&self, task: &Task) -> Result<(), Fault> {
         let runs = match task.holder {
             Some(_) if self.inner.registry.cancel(task.id) => true,
             // The loop that looks after this process's tasks ends one that has no run.
@@ -117,7 +118,8 @@ impl Tasks {
         self.wait_for(principal, id, within, |task| task.status.is_terminal()).await
     }
 
-    /// Waits until the row is as `done` wants it or `within` has passed; the row as it is then. Cancel-safe.
+    /// Waits until the row is as `done` wants it or `within` has passed; the row as it is then, also where its handle was
+    /// given to nobody yet. Cancel-safe.
     ///
     /// # Errors
     /// As [`Tasks::get`], without the bound on polls.
@@ -132,7 +134,7 @@ impl Tasks {
         let mut changes = self.inner.changes.subscribe();
         let until = Instant::now() + within.duration();
         loop {
-            let task = self.find(principal, id).await?;
+            let task = self.find_run(principal, id).await?;
             if done(&task) || Instant::now() >= until {
                 return Ok(task);
             }
@@ -151,10 +153,25 @@ impl Tasks {
         }
     }
 
-    /// The row, where `principal` may see it and its time is not over.
+    /// The row, where `principal` may see it and its time is not over. Before a run's handle is given to anybody, its
+    /// id is nobody's to use: clients can read it in a `requestState`.
     async fn find(&self, principal: &Principal, id: TaskId) -> Result<Task, Fault> {
+        self.look(principal, id, |task| task.revealed || principal.is_operator()).await
+    }
+
+    /// The same, whether or not its handle was given to anybody.
+    pub(super) async fn find_run(&self, principal: &Principal, id: TaskId) -> Result<Task, Fault> {
+        self.look(principal, id, |_| true).await
+    }
+
+    async fn look(
+        &self,
+        principal: &Principal,
+        id: TaskId,
+        shown: impl Fn(&Task) -> bool,
+    ) -> Result<Task, Fault> {
         if let Some(task) = self.inner.store.get(id).await? {
-            if !sees(principal, &task.principal) {
+            if !sees(principal, &task.principal) || !shown(&task) {
                 return Err(faults::unknown());
             }
             if task.is_over(self.inner.clock.now()) {

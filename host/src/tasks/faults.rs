@@ -90,6 +90,22 @@ pub(super) fn too_many_tasks(limit: u64) -> Fault {
     Fault::internal("too_many_tasks", message).with("limit", limit.into())
 }
 
+pub(super) fn too_many_waiting(name: &str, limit: u32) -> Fault {
+    let message = format!(
+        "{limit} runs wait for a client to repeat its request with answers, the limit ({name}): answer some of them, or \
+         try again when they have run out"
+    );
+    Fault::internal("too_many_waiting", message).with("limit", limit.into()).with("name", name.into())
+}
+
+/// A retry that contradicts what was taken.
+pub(super) fn already_answered() -> Fault {
+    Fault::invalid(
+        "input_already_answered",
+        "These questions have other answers already, which stay. Call again without requestState for a new run.",
+    )
+}
+
 pub(super) fn low_disk_space() -> Fault {
     Fault::internal(
         "low_disk_space",

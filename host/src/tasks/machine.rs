@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::ttl;
+use super::{
+    ledger::{self, Verdict},
+    ttl,
+};
 use crate::{
     base::{BootId, Millis, UnixMillis, failpoints::known},
     config::TaskRules,
@@ -36,6 +39,9 @@ pub enum Event {
     Answers {
         /// By key.
         answers: BTreeMap<String, Result<Answer, String>>,
+        /// The round that they are for, where they came by a multi round-trip request; such answers must not
+        /// contradict what was taken.
+        round: Option<u32>,
         /// New poll interval, where this completes the round.
         poll_interval: Millis,
     },
@@ -55,7 +61,9 @@ pub enum Event {
     },
     /// Somebody asks for cancellation.
     Cancel,
-    /// A keyed run is handed out as a task.
+    /// The client has gone that waited for a run of which nobody has a handle.
+    Leave,
+    /// A run that has a row before it has a handle is handed out as a task.
     Reveal,
     /// The holder ends the task.
     Settle {
@@ -143,7 +151,7 @@ impl Event {
             Self::Answers { .. } => edge!("task.answers"),
             Self::TimeOut { .. } => edge!("task.time-out"),
             Self::Progress { .. } => edge!("task.progress"),
-            Self::Cancel => edge!("task.cancel"),
+            Self::Cancel | Self::Leave => edge!("task.cancel"),
             Self::Reveal => edge!("task.reveal"),
             Self::Settle { .. } => edge!("task.settle"),
             Self::Park { .. } => edge!("task.park"),
@@ -198,7 +206,13 @@ impl Task {
                 next.poll_interval = poll_interval;
                 Ok(next.touched(now).promised(now))
             }
-            Event::Answers { answers, poll_interval } => self.answered(answers, poll_interval, now),
+            Event::Answers { answers, round, poll_interval } => {
+                match round.map(|round| ledger::judge(&self, round, &answers)) {
+                    Some(Verdict::Stale) => Err(Refused::NotNow(STALE)),
+                    Some(Verdict::Attach) => Err(Refused::Unchanged),
+                    Some(Verdict::Answers) | None => self.answered(answers, poll_interval, now),
+                }
+            }
             Event::TimeOut { fence, poll_interval } => self.fenced(fence)?.timed_out(poll_interval, now),
             Event::Progress { fence, message } => {
                 let mut next = self.held(fence)?;
@@ -211,6 +225,11 @@ impl Task {
             }
             Event::Cancel if self.cancel_requested.is_some() => Err(Refused::Unchanged),
             Event::Cancel => Ok(Self { cancel_requested: Some(now), ..self }.touched(now)),
+            // One that asks is left as a matter of course, and a key or a handle leads back to the others.
+            Event::Leave if self.revealed || self.key.is_some() || self.status != Status::Working => {
+                Err(Refused::Unchanged)
+            }
+            Event::Leave => self.apply(Event::Cancel, now),
             Event::Reveal if self.revealed => Err(Refused::Unchanged),
             Event::Reveal => Ok(Self { revealed: true, ..self }.touched(now)),
             Event::Settle { fence, end } => Ok(self.held(fence)?.ended(end, now)),
@@ -442,6 +461,9 @@ impl Task {
         self.unparked(now).touched(now).promised(now)
     }
 }
+
+/// Why answers that contradict what was taken are refused.
+pub(super) const STALE: &str = "these questions have other answers already";
 
 /// Why answers after the input deadline are refused.
 pub(super) const LATE: &str = "the questions have run out";

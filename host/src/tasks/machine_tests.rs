@@ -125,10 +125,15 @@ fn event() -> impl Strategy<Value = Event> {
             active_left: left.map(Millis),
             poll_interval,
         }),
-        9 => answers.prop_map(move |answers| Event::Answers { answers, poll_interval }),
+        9 => (answers, prop::option::weighted(0.3, 0_u32..3)).prop_map(move |(answers, round)| Event::Answers {
+            answers,
+            round,
+            poll_interval,
+        }),
         3 => fence().prop_map(move |fence| Event::TimeOut { fence, poll_interval }),
         3 => (fence(), ".{0,9}").prop_map(|(fence, message)| Event::Progress { fence, message }),
         1 => Just(Event::Cancel),
+        1 => Just(Event::Leave),
         1 => Just(Event::Reveal),
         1 => (fence(), ending()).prop_map(|(fence, end)| Event::Settle { fence, end }),
         1 => (fence(), ending(), holder()).prop_map(|(fence, end, holder)| Event::Abandon {
@@ -168,7 +173,7 @@ fn fence_mut(event: &mut Event) -> Option<&mut u64> {
         | Event::Pin { fence, .. }
         | Event::Commit { fence, .. }
         | Event::Abandon { fence, .. } => Some(fence),
-        Event::Answers { .. } | Event::Cancel | Event::Reveal => None,
+        Event::Answers { .. } | Event::Cancel | Event::Leave | Event::Reveal => None,
     }
 }
 
@@ -247,6 +252,7 @@ fn instance(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
             | Event::Abandon { .. }
             | Event::Answers { .. }
             | Event::Cancel
+            | Event::Leave
             | Event::Reveal
     );
     assert!(!by_holder || before.holder.is_some(), "what is nobody's has no holder who writes");
@@ -373,7 +379,8 @@ fn the_ttl_follows_its_formula() {
     let asked = born().apply(ask, at(10_100)).unwrap();
     assert_eq!(asked.ttl, Millis(100 + 5000) + ABSENCE, "the input deadline is later than the active time");
     let answers = BTreeMap::from([("a".to_owned(), Ok(Answer::Declined))]);
-    let answered = asked.apply(Event::Answers { answers, poll_interval: Millis(500) }, at(15_000)).unwrap();
+    let answered =
+        asked.apply(Event::Answers { answers, round: None, poll_interval: Millis(500) }, at(15_000)).unwrap();
     assert_eq!(answered.ttl, Millis(5000) + ACTIVE + ABSENCE, "active time begins again with the answer");
     let settle =
         |end_at| answered.clone().apply(Event::Settle { fence: 1, end: End::Cancelled }, at(end_at)).unwrap();
@@ -431,6 +438,7 @@ fn early_answers_are_kept_and_not_asked_for() {
     assert_eq!(asked.pending().map(|q| q.key.as_str()).collect::<Vec<_>>(), ["a_2"]);
     assert_eq!(asked.active_left, Millis(5));
     let answers = BTreeMap::from([("a_2".to_owned(), Ok(Answer::Dismissed))]);
-    let answered = asked.apply(Event::Answers { answers, poll_interval: Millis(500) }, now).unwrap();
+    let answered =
+        asked.apply(Event::Answers { answers, round: None, poll_interval: Millis(500) }, now).unwrap();
     assert_eq!(answered.round_answers(), Some(vec![Answer::Declined, Answer::Dismissed]));
 }

@@ -4,6 +4,7 @@ mod answers;
 mod bounds;
 mod client;
 mod faults;
+mod ledger;
 mod loops;
 mod machine;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod resume;
 #[cfg(test)]
 mod resume_tests;
 mod rhythm;
+mod rounds;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -33,9 +35,7 @@ use self::{
     registry::Registry,
     rhythm::Rhythm,
 };
-pub(crate) use self::{
-    client::checked as check_answers, faults::answers_invalid, machine::unused as unused_key,
-};
+pub(crate) use self::{client::checked as check_answers, machine::unused as unused_key};
 use crate::{
     base::{BootId, Clock, Digest, Fault, Millis, Piece, Principal, TaskId, UnixMillis, failpoints},
     config::{CallPolicy, Config, StoreConfig, TaskRules},
@@ -169,6 +169,8 @@ struct Inner {
     registry: Registry,
     rhythm: Rhythm,
     live: Live,
+    /// Most runs that wait for a retry: of all, and of one principal.
+    hidden: (u32, u32),
     space: FreeSpace,
     polls: Polls,
     changes: broadcast::Sender<TaskId>,
@@ -199,6 +201,7 @@ impl Tasks {
             registry: Registry::default(),
             rhythm: Rhythm::default(),
             live: Live::new(config.host.live_tasks),
+            hidden: (config.host.mrtr_waiting, config.host.mrtr_waiting_each),
             space: FreeSpace::new(config.serve.data.clone(), config.host.min_free_space),
             polls: Polls::default(),
             changes: broadcast::channel(TaskRules::CHANGES).0,

@@ -27,6 +27,8 @@ pub(super) struct Registry {
 pub(super) struct Open {
     pub(super) principal: Principal,
     pub(super) tool: String,
+    /// As far as this process has seen.
+    pub(super) revealed: bool,
     pub(super) questions: Vec<Question>,
 }
 
@@ -35,6 +37,7 @@ impl Open {
         Self {
             principal: task.principal.clone(),
             tool: task.tool.clone(),
+            revealed: task.revealed,
             questions: task.pending().cloned().collect(),
         }
     }
@@ -139,6 +142,7 @@ impl Registry {
         let mut entries = self.entries();
         let entry = entries.get_mut(&task.id)?;
         entry.open.questions = task.pending().cloned().collect();
+        entry.open.revealed = task.revealed;
         if entry.status == task.status {
             return None;
         }

@@ -17,8 +17,17 @@ impl Tasks {
     /// # Errors
     /// `too_many_tasks`, `low_disk_space`, `store_…`; `task_not_now` for questions with bad keys.
     pub async fn create(&self, new: NewTask, pieces: Vec<Piece>) -> Result<(Held, Task), Fault> {
+        self.insert(new, true, pieces).await
+    }
+
+    pub(super) async fn insert(
+        &self,
+        new: NewTask,
+        revealed: bool,
+        pieces: Vec<Piece>,
+    ) -> Result<(Held, Task), Fault> {
         let inner = &self.inner;
-        let task = inner.build(new, true, &pieces)?;
+        let task = inner.build(new, revealed, &pieces)?;
         inner.admit_one()?;
         let held = inner.registry.add(&task);
         failpoint!("task.promote.before");

@@ -36,7 +36,7 @@ pub(super) struct Host {
     pub(super) clock: Arc<Moved>,
 }
 
-fn config() -> Config {
+pub(super) fn config() -> Config {
     let mut config = Config::default();
     config.store.lease = Millis(2000);
     config.store.takeover = Millis(200);

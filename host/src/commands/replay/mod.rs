@@ -22,7 +22,7 @@ use super::{
 use crate::{
     base::{Digest, neutral_line, read_file},
     capabilities::{
-        self, Abort, Began, Flights, Granted, Linked, Request, Response, Setup, call_tool_result, journal_key,
+        self, Abort, Began, Flights, Granted, Linked, Response, Setup, call_tool_result, journal_key,
     },
     config::{CatalogConfig, Config},
     engine::{Engine, SEMANTICS},
@@ -137,6 +137,9 @@ pub(super) async fn replay(
     }
     let settings: Settings = serde_json::from_str(&header.policy)
         .map_err(|e| Failure::refused("journal_damaged", format!("its settings cannot be read: {e}")))?;
+    let request = settings
+        .request(header)
+        .ok_or_else(|| Failure::refused("journal_damaged", "its arguments cannot be read"))?;
     let digest = Digest::of(bytes);
     let component = engine
         .component(digest, bytes)
@@ -165,7 +168,6 @@ pub(super) async fn replay(
         fuel_slice: u64::MAX,
         meter: Arc::default(),
     };
-    let request = Request::Tool { name: header.tool.clone(), arguments: header.arguments.clone() };
     let (ended, _) = capabilities::call(&prepared, setup, &request).await;
     Ok(judge(ended, recorded, journal.is_live()))
 }
@@ -190,6 +192,13 @@ fn compare(ended: Result<Response, Abort>, end: &End) -> Verdict {
         Ok(Response::Tool(Err(capabilities::wit_types::ToolError::Failed(result)))) => {
             call_tool_result(result, true).ok()
         }
+        Ok(Response::Prompt(Ok(prompt))) => {
+            let prompt = capabilities::get_prompt_result(prompt).ok();
+            return same(prompt.and_then(|prompt| serde_json::to_value(prompt).ok()), end);
+        }
+        Ok(Response::Resource(Ok(contents))) => {
+            return same(serde_json::to_value(capabilities::read_resource_result(contents)).ok(), end);
+        }
         Ok(_) => None,
         Err(abort) => {
             let failed = matches!(end, End::Failed(_))
@@ -197,7 +206,11 @@ fn compare(ended: Result<Response, Abort>, end: &End) -> Verdict {
             return if failed { Verdict::Same } else { Verdict::OtherEnd(format!("{abort:?}")) };
         }
     };
-    let now = result.and_then(|result| serde_json::to_value(result).ok());
+    same(result.and_then(|result| serde_json::to_value(result).ok()), end)
+}
+
+/// The result of the replay against the task's.
+fn same(now: Option<Value>, end: &End) -> Verdict {
     match (now, end) {
         (Some(now), End::Completed(then)) if bare(now.clone()) == bare(then.clone()) => Verdict::Same,
         (Some(now), _) => Verdict::OtherEnd(bare(now).to_string()),

@@ -1,5 +1,6 @@
-//! Puts the guest's questions to its caller: through the task, by an `InputRequiredResult`, or over the open
-//! stream of a client of an older revision. The guest waits meanwhile, without a slot.
+//! Puts the guest's questions to its caller: through its row, of which the caller has the handle or an
+//! `InputRequiredResult`, or over the open stream of a client of an older revision. The guest waits meanwhile, without a
+//! slot.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,21 +13,43 @@ use tokio::{
 use super::{
     Driver,
     durable::is_lost,
+    new_task,
     open::{Answers, Open, Slot, Way, whole},
 };
 use crate::{
     base::Fault,
     capabilities::{Abort, Asked, wit_call::InputError},
-    config::EarlyInput,
+    config::TaskRules,
     runs::{
-        Asks, Pushed,
+        Answer, Asks, Pushed,
         admission::{Permit, Waiting},
+        follow,
         outcome::Outcome,
         run::Question,
     },
     store,
     tasks::{By, check_answers, unused_key},
 };
+
+/// A round of questions that is no row yet.
+pub(super) struct Round {
+    reply: oneshot::Sender<Answers>,
+    slots: Vec<Slot>,
+    right: Option<Waiting>,
+    /// The caller is asked by an `InputRequiredResult`.
+    hidden: bool,
+    by: By,
+    /// How long a failing store is tried.
+    until: Instant,
+    pub(super) retry_at: Option<Instant>,
+}
+
+impl Round {
+    /// Tells the guest that nobody will answer any more.
+    pub(super) fn cancel(self) {
+        let _ = self.reply.send(Err(InputError::Cancelled));
+    }
+}
 
 impl Driver {
     /// Puts a question.
@@ -55,46 +78,44 @@ impl Driver {
         }
         let open = slots.iter().filter(|slot| slot.answer.is_none());
         self.run.log_question(&open.map(|slot| slot.key.as_str()).collect::<Vec<_>>());
-        let bytes = self.run.meter.load(std::sync::atomic::Ordering::Relaxed);
         let run = self.run.clone();
-        let right = match self.runs.rounds.room(&self.runs.slots, &run.work.plugin, bytes) {
-            Ok(right) => right,
+        let kinds = || slots.iter().filter(|slot| slot.answer.is_none()).map(|slot| slot.kind);
+        let push = match &run.asks {
+            // Past the handle nobody waits any more who could be asked over a stream.
+            Asks::Push(client) if !self.revealed && follow::directly(run.client, kinds()) => {
+                Some(client.clone())
+            }
+            _ => None,
+        };
+        let hidden =
+            matches!(run.asks, Asks::Retry) && follow::by_retry(run.client, run.work.policy(), kinds());
+        let bytes = run.meter.load(std::sync::atomic::Ordering::Relaxed);
+        let right = match self.runs.slots.try_wait(&run.work.plugin, bytes) {
+            Ok(right) => Some(right),
+            // Where no instance more may wait, this one goes at once.
+            Err(_) if hidden && run.past.journal.pinned().is_none() => None,
             Err((name, value)) => {
                 let advice = "Answer or cancel tasks that wait, then call again.".into();
-                return Some(Outcome::of(&self.run, Err(Abort::Limit { name, value, advice })));
+                return Some(Outcome::of(&run, Err(Abort::Limit { name, value, advice })));
             }
         };
         self.pause();
-        let client = run.client();
-        let by_retry = !client.tasks || run.work.policy().early_input == EarlyInput::Mrtr;
-        // What a client cannot answer its model does, through the task (bridge tools); and past the handle
-        // nobody waits any more who could be asked by another way.
-        let directly = !self.revealed
-            && (!client.bridge
-                || slots.iter().filter(|s| s.answer.is_none()).all(|s| client.answers(s.kind)));
-        let put = match run.asks.clone() {
-            Asks::Push(client) if directly => {
+        match push {
+            Some(client) => {
                 self.push(question.reply, slots, right, client);
-                Ok(())
+                self.rounds += 1;
+                None
             }
-            Asks::Retry if directly && by_retry => self.ask_for_retry(question.reply, slots, right).await,
-            _ => self.ask_in_task(question.reply, slots, right, By::Guest).await,
-        };
-        self.rounds += 1;
-        match put {
-            Ok(()) => None,
-            // Somebody cancelled between the question and its commit: the signal is on its way.
-            Err((reply, fault)) if fault.code == "task_cancelling" => {
-                let outcome = self.cancel();
-                self.active_since = Some(Instant::now());
-                let _ = reply.send(Err(InputError::Cancelled));
-                outcome
+            None => {
+                let since = if self.reply.is_some() { self.taken_at } else { Instant::now() };
+                let until = since + run.work.policy().hold.duration();
+                let (reply, by) = (question.reply, By::Guest);
+                self.put(Round { reply, slots, right, hidden, by, until, retry_at: None }).await
             }
-            Err((_, fault)) => Some(Outcome::Error(fault)),
         }
     }
 
-    /// Puts a question of the host's own, through the task. The guest waits as if it had asked.
+    /// Puts a question of the host's own, through the row. The guest waits as if it had asked.
     async fn asked_by_host(&mut self, question: Question) -> Option<Outcome> {
         let Question { mut requests, reply, .. } = question;
         let Asked { key, kind, request } = requests.pop().filter(|_| !reply.is_closed())?;
@@ -104,25 +125,14 @@ impl Driver {
         }
         self.run.log_question(&[&key]);
         let bytes = self.run.meter.load(std::sync::atomic::Ordering::Relaxed);
-        let Ok(right) = self.runs.rounds.room(&self.runs.slots, &self.run.work.plugin, bytes) else {
-            // Nothing may wait any more: as if nobody could be asked.
-            let _ = reply.send(Err(InputError::Unsupported));
-            return None;
-        };
+        // Where no instance more may wait, this one goes at once.
+        let right = self.runs.slots.try_wait(&self.run.work.plugin, bytes).ok();
         self.pause();
         self.keys.insert(key.clone());
         let slots = vec![Slot { key, kind, request: Arc::new(request), answer: None }];
-        let (reply, fault) = self.ask_in_task(reply, slots, right, By::Host).await.err()?;
-        self.active_since = Some(Instant::now());
-        match fault.code {
-            "task_cancelling" => {
-                let outcome = self.cancel();
-                let _ = reply.send(Err(InputError::Cancelled));
-                outcome
-            }
-            _ if is_lost(&fault) => Some(Outcome::Lost(fault)),
-            _ => self.host_failed(&fault.to_string()).or(Some(Outcome::Error(fault))),
-        }
+        let until = Instant::now() + self.run.work.policy().hold.duration();
+        // Whoever follows the row decides how its client is asked.
+        self.put(Round { reply, slots, right, hidden: true, by: By::Host, until, retry_at: None }).await
     }
 
     /// The questions, with keys that are unique over the run's life.
@@ -154,78 +164,82 @@ impl Driver {
         slots.iter().map(|slot| slot.question(self.rounds)).collect()
     }
 
-    /// Commits the questions, and the task with them where there is none yet; then the handle may leave.
-    async fn ask_in_task(
-        &mut self,
-        reply: oneshot::Sender<Answers>,
-        slots: Vec<Slot>,
-        right: Waiting,
-        by: By,
-    ) -> Result<(), (oneshot::Sender<Answers>, Fault)> {
-        let rows = self.rows(&slots);
-        let put = if self.held.is_some() {
-            match self.put(rows, by).await {
-                Ok(()) => self.reveal().await,
-                Err(fault) => Err(fault),
+    /// Commits the questions, and the row with them where there is none yet; then the request has its answer (P1). A
+    /// store that fails now is tried again, and the request held meanwhile.
+    pub(super) async fn put(&mut self, mut round: Round) -> Option<Outcome> {
+        let fault = match self.commit_round(&round).await {
+            Ok(row) => {
+                self.rounds += 1;
+                let linger = self.run.work.policy().linger.duration();
+                let now = Instant::now();
+                let since = if round.right.is_some() { Some(now) } else { now.checked_sub(linger) };
+                self.durable.asked_at = since.or(Some(now));
+                let Round { reply, slots, right, hidden, .. } = round;
+                self.open = Some(Open::new(reply, slots, Way::Row, right));
+                self.tell(hidden, row).await;
+                return None;
             }
-        } else {
-            self.promote(rows).await
+            Err(fault) => fault,
         };
-        match put {
-            Ok(()) => {
-                self.open = Some(Open::new(reply, slots, Way::Task, Some(right)));
-                self.durable.asked_at = Some(Instant::now());
-                Ok(())
+        match fault.code {
+            // Somebody cancelled between the question and its commit: the signal is on its way.
+            "task_cancelling" => {
+                let outcome = self.cancel();
+                self.active_since = Some(Instant::now());
+                let _ = round.reply.send(Err(InputError::Cancelled));
+                outcome
             }
-            Err(fault) => Err((reply, fault)),
+            "too_many_waiting" => Some(Outcome::Error(fault)),
+            _ if is_lost(&fault) => Some(Outcome::Lost(fault)),
+            _ if Instant::now() < round.until => {
+                tracing::warn!(work = %self.run.work, "a question cannot be kept, holding the call: {fault}");
+                round.retry_at = Some(round.until.min(Instant::now() + TaskRules::ASK_RETRY.duration()));
+                self.unput = Some(round);
+                None
+            }
+            _ => {
+                self.answer(Answer::Error(fault.clone()));
+                Some(self.host_failed(&fault.to_string()).unwrap_or(Outcome::Error(fault)))
+            }
         }
     }
 
     /// A question is an effect: its rows are committed together with all that the run had done before.
-    async fn put(&mut self, rows: Vec<store::Question>, by: By) -> Result<(), Fault> {
+    async fn commit_round(&mut self, round: &Round) -> Result<store::Task, Fault> {
+        let rows = self.rows(&round.slots);
         let (pieces, left) = (self.pieces(), self.active_left());
-        let Some(held) = &self.held else {
-            return Err(Fault::internal("host_failure", "The run is no task."));
+        if let Some(held) = &self.held {
+            let policy = self.run.work.policy();
+            let row = self.runs.tasks.ask_as(round.by, held, rows, policy, Some(left), pieces).await?;
+            self.saved();
+            return Ok(row);
+        }
+        let new = new_task(&self.run, rows, left);
+        let (held, row) = match round.hidden {
+            true => self.runs.tasks.hide(new, pieces).await?,
+            false => self.runs.tasks.create(new, pieces).await?,
         };
-        let call = self.run.work.policy();
-        self.runs.tasks.ask_as(by, held, rows, call, Some(left), pieces).await?;
-        self.saved();
-        Ok(())
+        self.became(held, row.revealed);
+        Ok(row)
     }
 
-    /// Ends the request with the questions; a run with a row commits them first (P1).
-    async fn ask_for_retry(
-        &mut self,
-        reply: oneshot::Sender<Answers>,
-        slots: Vec<Slot>,
-        right: Waiting,
-    ) -> Result<(), (oneshot::Sender<Answers>, Fault)> {
-        let run = self.run.clone();
-        let call = run.work.policy();
-        let expires = Instant::now() + call.input_deadline.duration();
-        // The seat first: whoever sees the committed questions finds it.
-        let seat = match self.seat.take() {
-            Some(seat) => seat,
-            None => self.runs.rounds.enter(self.run.requests.clone(), self.held.as_ref().map(|held| held.id)),
-        };
-        self.seat = Some(seat);
-        let mut until = Some(expires);
-        if self.held.is_some() {
-            // Then the row has the deadline, and whoever looks after tasks tells when it has passed.
-            until = None;
-            if let Err(fault) = self.put(self.rows(&slots), By::Guest).await {
-                return Err((reply, fault));
-            }
+    /// Tells the request that waits, if one does, of what its run asks.
+    async fn tell(&mut self, hidden: bool, row: store::Task) {
+        if self.reply.is_none() {
+            return;
         }
-        let Some(seat) = &mut self.seat else {
-            return Err((reply, Fault::internal("host_failure", "The run lost its place.")));
-        };
-        seat.ledger.put(slots.iter().filter(|slot| slot.answer.is_none()).map(|slot| slot.key.clone()));
-        let place = seat.wait(&self.run.work.plugin.name, right);
-        self.open = Some(Open::new(reply, slots, Way::Retry { place, until, expires }, None));
-        let answer = self.input_required();
-        self.answer(answer);
-        Ok(())
+        if hidden && !self.revealed {
+            let answer = self.runs.rounds.ask(&row, &self.run.mark, self.runs.tasks.now());
+            return self.answer(answer);
+        }
+        if row.revealed {
+            self.revealed = true;
+            return self.answer(Answer::Task(Box::new(row)));
+        }
+        // Where the handle cannot leave yet, it does at the deadline.
+        if let Err(fault) = self.reveal().await {
+            tracing::warn!(task = %row.id, "the handle of a call is not given out yet: {fault}");
+        }
     }
 
     /// Hands the questions to whoever speaks to a client of an older revision, with a bound on the wait.
@@ -233,7 +247,7 @@ impl Driver {
         &mut self,
         reply: oneshot::Sender<Answers>,
         slots: Vec<Slot>,
-        right: Waiting,
+        right: Option<Waiting>,
         client: mpsc::Sender<Pushed>,
     ) {
         let asked: Vec<Asked> = slots
@@ -258,7 +272,7 @@ impl Driver {
         };
         // A person's time does not count towards `hold`.
         self.deadline = None;
-        self.open = Some(Open::new(reply, slots, Way::Push(Box::pin(answers)), Some(right)));
+        self.open = Some(Open::new(reply, slots, Way::Push(Box::pin(answers)), right));
     }
 
     /// Gives the slot back and stops the clock of active time.
@@ -274,10 +288,7 @@ impl Driver {
     pub(super) fn answered(&mut self, answers: Answers) {
         let Some(open) = &mut self.open else { return };
         open.complete(answers);
-        if let Some(seat) = &mut self.seat {
-            seat.ledger.close();
-        }
-        if !self.waiters.is_empty() && self.deadline.is_none() {
+        if self.reply.is_some() && self.deadline.is_none() {
             self.taken_up();
         }
         let (runs, run) = (self.runs.clone(), self.run.clone());
@@ -285,9 +296,9 @@ impl Driver {
     }
 
     /// The time that a response may be held open begins anew.
-    pub(super) fn taken_up(&mut self) {
+    fn taken_up(&mut self) {
         self.taken_at = Instant::now();
-        let patience = self.run.client().patience(self.run.work.policy());
+        let patience = self.run.client.patience(self.run.work.policy());
         self.deadline = Some(self.taken_at + patience.duration());
     }
 

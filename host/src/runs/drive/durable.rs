@@ -95,7 +95,7 @@ impl Driver {
             return Vec::new();
         }
         let (run, request) = (&self.run, &self.request);
-        let head = past.journal.head(|| past.header(&run.work, request, run.client()));
+        let head = past.journal.head(|| past.header(&run.work, request, run.client));
         self.durable.unsaved.extend(head);
         self.durable.unsaved.extend(past.journal.take());
         self.durable.unsaved.clone()
@@ -187,12 +187,12 @@ impl Driver {
 
     /// When the instance goes, if the run waits and nobody waits for the run.
     pub(super) fn parks_at(&self) -> Option<Instant> {
-        if !self.is_resumable() || self.seat.is_some() || !self.waiters.is_empty() || self.run.flights.any() {
+        if !self.is_resumable() || self.reply.is_some() || self.run.flights.any() {
             return None;
         }
         let wait = match (&self.open, self.run.sleeps()) {
             (Some(open), _) => {
-                Wait { since: self.durable.asked_at.filter(|_| open.waits_in_task())?, until: None }
+                Wait { since: self.durable.asked_at.filter(|_| open.waits_in_row())?, until: None }
             }
             (None, Some((since, until))) => Wait { since, until: Some(until) },
             (None, None) => return None,

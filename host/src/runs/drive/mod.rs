@@ -9,7 +9,6 @@ mod durable;
 mod open;
 mod promote;
 mod receipt;
-mod retry;
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -18,6 +17,7 @@ use serde_json::Value;
 use tokio::{sync::oneshot, time::Instant};
 
 use self::{
+    asking::Round,
     durable::Durable,
     open::{Answers, Open},
 };
@@ -29,7 +29,6 @@ use super::{
     Answer, Runs,
     admission::Permit,
     outcome::{Ended, Outcome},
-    rounds::{Retry, Seat},
     run::{Question, Run},
 };
 use crate::{
@@ -48,9 +47,6 @@ enum Event {
     Asked(Question),
     /// A client of an older revision answered, or did not in time.
     Pushed(Answers),
-    Retried(Retry),
-    /// Others need the room in which this run waits for a retry.
-    Evicted,
     Signal(Signal),
     Gone,
     Progressed,
@@ -62,19 +58,15 @@ enum Event {
     HostStops,
 }
 
-/// A request that waits for the run's answer.
-struct Waiter {
-    reply: oneshot::Sender<Answer>,
-    /// Its client knows tasks.
-    tasks: bool,
-}
-
 pub(super) struct Driver {
     runs: Arc<Runs>,
     run: Arc<Run>,
     request: Arc<Request>,
-    waiters: Vec<Waiter>,
+    /// The request that it began with, while that waits for an answer.
+    reply: Option<oneshot::Sender<Answer>>,
     held: Option<Held>,
+    /// It has an idempotency key: a client that leaves may come back by it.
+    keyed: bool,
     /// A client has the task's handle.
     revealed: bool,
     /// Rounds of questions so far, and all their keys.
@@ -82,8 +74,8 @@ pub(super) struct Driver {
     keys: std::collections::HashSet<String>,
     /// Answers that came with the call, where policy lets them count: for the first round.
     early: BTreeMap<String, Value>,
-    /// Its place among the runs that have asked by multi round-trip requests.
-    seat: Option<Seat>,
+    /// A round that the store did not take yet.
+    unput: Option<Round>,
     admit: Option<BoxFuture<'static, Result<Permit, Fault>>>,
     permit: Option<Permit>,
     guest: Option<Guest>,
@@ -113,7 +105,7 @@ pub(super) struct Start {
 impl Driver {
     pub(super) fn new(runs: Arc<Runs>, run: Arc<Run>, start: Start) -> Self {
         let now = Instant::now();
-        let (client, call) = (run.client(), run.work.policy());
+        let (client, call) = (run.client, run.work.policy());
         let early = if call.pre_answers { start.early } else { BTreeMap::new() };
         let kept = start.held.is_some() && run.past.journal.pinned().is_none();
         if let Some(held) = &start.held {
@@ -125,13 +117,14 @@ impl Driver {
             active_left: run.work.plugin.policy.limits.active_time.duration(),
             runs,
             request: Arc::new(start.request),
-            waiters: vec![Waiter { reply: start.reply, tasks: client.promotes() }],
+            reply: Some(start.reply),
+            keyed: start.held.is_some(),
             held: start.held,
             revealed: false,
             rounds: 0,
             keys: std::collections::HashSet::new(),
             early,
-            seat: None,
+            unput: None,
             admit: None,
             permit: None,
             guest: None,
@@ -158,13 +151,14 @@ impl Driver {
         Self {
             runs,
             request,
-            waiters: Vec::new(),
+            reply: None,
+            keyed: task.key.is_some(),
             held: Some(held),
             revealed: task.revealed,
             rounds: task.round().map_or(0, |round| round + 1),
             keys: task.questions.iter().map(|q| q.key.clone()).collect(),
             early: BTreeMap::new(),
-            seat: None,
+            unput: None,
             admit: None,
             permit: None,
             guest: None,
@@ -210,13 +204,13 @@ impl Driver {
     async fn next(&mut self) -> Event {
         let timer = self.next_timer();
         let (run, runs) = (&self.run, &self.runs);
-        let waiting = self.open.is_some();
+        let waiting = self.open.is_some() || self.unput.is_some();
         let unowned = self.held.is_none();
         let flying = !unowned && run.flights.any();
-        let (retries, evict) = match &mut self.seat {
-            Some(seat) => (Some(&mut seat.retries), Some(seat.evict.clone())),
-            None => (None, None),
-        };
+        // Past the handle a client may go as it likes.
+        let needed = !self.keyed && !self.revealed;
+        // Else the notices are all that anybody hears.
+        let reports = self.held.is_some() && self.reply.is_none();
         tokio::select! {
             biased;
             ended = async { match &mut self.guest { Some(g) => g.await, None => std::future::pending().await } },
@@ -230,12 +224,8 @@ impl Driver {
                 Event::Pushed(answers),
             signal = async { match &mut self.held { Some(h) => h.signal().await, None => std::future::pending().await } } =>
                 Event::Signal(signal),
-            Some(retry) = async { match retries { Some(r) => r.recv().await, None => std::future::pending().await } } =>
-                Event::Retried(retry),
-            () = async { match &evict { Some(e) => e.notified().await, None => std::future::pending().await } } =>
-                Event::Evicted,
-            () = run.requests.gone(), if unowned => Event::Gone,
-            () = run.progressed.notified(), if self.revealed => Event::Progressed,
+            () = run.gone.notified(), if needed => Event::Gone,
+            () = run.progressed.notified(), if reports => Event::Progressed,
             () = run.slept.notified(), if !unowned => Event::Slept,
             () = run.to_commit.notified() => Event::Commits,
             // It may park now.
@@ -249,13 +239,9 @@ impl Driver {
     fn next_timer(&self) -> Instant {
         let far = self.taken_at + Duration::from_secs(365 * 24 * 3600);
         let active = self.active_since.map(|since| since + self.active_left);
-        let input = self.open.as_ref().and_then(Open::until);
+        let put = self.unput.as_ref().and_then(|round| round.retry_at);
         let (flush, park) = (self.flushes_at(), self.parks_at());
-        [self.deadline, active, self.grace_until, input, flush, park]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(far)
+        [self.deadline, active, self.grace_until, put, flush, park].into_iter().flatten().min().unwrap_or(far)
     }
 
     /// Reacts to one event; some outcome ends the run.
@@ -275,13 +261,9 @@ impl Driver {
                 self.answered(answers);
                 None
             }
-            Event::Retried(retry) => {
-                self.retried(retry).await;
-                None
-            }
-            Event::Evicted => self.evicted(),
             Event::Signal(signal) => self.signal(signal),
-            Event::Gone => self.left(),
+            // Nobody could come back to it.
+            Event::Gone => self.cancel(),
             Event::Progressed => {
                 if let (Some(held), Some(message)) = (&self.held, self.run.take_message()) {
                     self.runs.tasks.progress(held, message);
@@ -293,7 +275,7 @@ impl Driver {
             Event::Commits => self.commit_for_effects().await,
             Event::Timer => self.timer().await,
             Event::HostStops if self.is_resumable() => Some(Outcome::HandsBack { retry: None }),
-            Event::HostStops => Some(Outcome::Dropped(Fault::internal(
+            Event::HostStops => Some(Outcome::Error(Fault::internal(
                 "interrupted",
                 "The host was shut down while this ran. What it had done is not known; call again.",
             ))),
@@ -349,14 +331,6 @@ impl Driver {
         None
     }
 
-    /// No request waits any more. A run that waits for a retry is left by its client as a matter of course,
-    /// once somebody has a state that leads back to it.
-    fn left(&mut self) -> Option<Outcome> {
-        let first = self.seat.as_ref().is_none_or(|seat| seat.ledger.is_first());
-        let between = self.open.as_ref().is_some_and(Open::awaits_retry) && !first;
-        if self.run.requests.any() || between { None } else { self.cancel() }
-    }
-
     /// Cooperative first: the guest sees it, and has its grace period.
     fn cancel(&mut self) -> Option<Outcome> {
         self.run.cancel();
@@ -367,6 +341,10 @@ impl Driver {
             self.grace_until = Some(Instant::now() + self.run.work.policy().grace.duration());
         }
         // A guest that waits is told at once; it cleans up without a slot, within its grace.
+        if let Some(round) = self.unput.take() {
+            self.active_since = Some(Instant::now());
+            round.cancel();
+        }
         if let Some(open) = self.open.take() {
             self.admit = None;
             self.active_since = Some(Instant::now());
@@ -391,8 +369,8 @@ impl Driver {
                 }),
             ));
         }
-        if self.open.as_ref().and_then(Open::until).is_some_and(|at| at <= now) {
-            return self.unanswered();
+        if let Some(round) = self.unput.take_if(|round| round.retry_at.is_some_and(|at| at <= now)) {
+            return self.put(round).await;
         }
         if self.deadline.is_some_and(|at| at <= now) {
             return self.past_deadline().await;

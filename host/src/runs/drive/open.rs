@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::{sync::oneshot, time::Instant};
+use tokio::sync::oneshot;
 
 use crate::{
     capabilities::wit_call,
-    runs::{admission::Waiting, rounds::Place},
+    runs::admission::Waiting,
     store::{Answer, Question, QuestionKind},
 };
 
@@ -22,8 +22,8 @@ pub(super) struct Open {
     /// What the guest gets once it has a slot again.
     ready: Option<Answers>,
     way: Way,
-    /// The right to wait, kept until the guest goes on, where its place does not hold it.
-    right: Option<Waiting>,
+    /// The right to wait with an instance, kept until the guest goes on; none where it is to go at once.
+    _right: Option<Waiting>,
 }
 
 /// One question.
@@ -45,10 +45,8 @@ impl Slot {
 
 /// How the caller is asked.
 pub(super) enum Way {
-    /// Through its task.
-    Task,
-    /// By an `InputRequiredResult`; a retry brings the answers. `until`: the input deadline, where no row has it.
-    Retry { place: Place, until: Option<Instant>, expires: Instant },
+    /// Through its row, whose answers a task's client or a retry brings.
+    Row,
     /// Over the open stream of a client of an older revision.
     Push(BoxFuture<'static, Answers>),
     /// Not any more: the answers are there.
@@ -56,40 +54,18 @@ pub(super) enum Way {
 }
 
 impl Open {
-    /// `right` is the right to wait, where `way` has none of its own.
     pub(super) const fn new(
         reply: oneshot::Sender<Answers>,
         slots: Vec<Slot>,
         way: Way,
         right: Option<Waiting>,
     ) -> Self {
-        Self { reply, slots, ready: None, way, right }
+        Self { reply, slots, ready: None, way, _right: right }
     }
 
-    /// When the questions run out, where no row has that.
-    pub(super) const fn until(&self) -> Option<Instant> {
-        match &self.way {
-            Way::Retry { until, .. } => *until,
-            _ => None,
-        }
-    }
-
-    /// When a state that leads to this round expires.
-    pub(super) const fn expires(&self) -> Option<Instant> {
-        match &self.way {
-            Way::Retry { expires, .. } => Some(*expires),
-            _ => None,
-        }
-    }
-
-    /// True while a task's row is to bring answers.
-    pub(super) const fn waits_in_task(&self) -> bool {
-        matches!(self.way, Way::Task) && self.ready.is_none()
-    }
-
-    /// True while a retry is to bring answers.
-    pub(super) const fn awaits_retry(&self) -> bool {
-        matches!(self.way, Way::Retry { .. })
+    /// True while its row is to bring answers.
+    pub(super) const fn waits_in_row(&self) -> bool {
+        matches!(self.way, Way::Row) && self.ready.is_none()
     }
 
     /// The answers that a client of an older revision gives. Cancel-safe.
@@ -103,9 +79,7 @@ impl Open {
     /// Takes the answers to the questions that were still open, in their order, or to all of them; the guest gets them
     /// once it has a slot.
     pub(super) fn complete(&mut self, answers: Answers) {
-        if let Way::Retry { place, .. } = std::mem::replace(&mut self.way, Way::Done) {
-            self.right = place.answered();
-        }
+        self.way = Way::Done;
         self.ready = Some(answers.and_then(|answers| {
             let all = answers.len() == self.slots.len();
             let mut missing = self.slots.iter_mut().filter(|slot| all || slot.answer.is_none());

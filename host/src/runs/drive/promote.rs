@@ -6,9 +6,9 @@ use super::Driver;
 use crate::{
     base::{Fault, Millis, TaskId},
     config::TaskRules,
-    runs::{Answer, Asks, host_stopping, outcome::Outcome, retry::no_tasks, run::Run},
+    runs::{Answer, Asks, host_stopping, outcome::Outcome, run::Run},
     store,
-    tasks::NewTask,
+    tasks::{Held, NewTask},
 };
 
 impl Driver {
@@ -16,11 +16,11 @@ impl Driver {
     pub(super) async fn past_deadline(&mut self) -> Option<Outcome> {
         let work = &self.run.work;
         let call = work.policy();
-        let (hold, tasks) = (self.taken_at + call.hold.duration(), self.run.client().promotes());
+        let (hold, tasks) = (self.taken_at + call.hold.duration(), self.run.client.promotes());
         if tasks && self.grace_until.is_none() {
             let promoted = match self.held {
                 Some(_) => self.reveal().await,
-                None => self.promote(Vec::new()).await,
+                None => self.promote().await,
             };
             return match promoted {
                 Ok(()) => None,
@@ -50,58 +50,43 @@ impl Driver {
     }
 
     /// Makes the run a task: its row is committed before the handle leaves (P1).
-    pub(super) async fn promote(&mut self, questions: Vec<store::Question>) -> Result<(), Fault> {
-        let new = new_task(&self.run, questions, self.active_left());
+    async fn promote(&mut self) -> Result<(), Fault> {
         // From here on no effect starts and no question is shown before all that came earlier is committed.
         let pieces = self.pieces();
+        let new = new_task(&self.run, Vec::new(), self.active_left());
         let (held, task) = self.runs.tasks.create(new, pieces).await?;
+        self.became(held, true);
+        self.answer(Answer::Task(Box::new(task)));
+        Ok(())
+    }
+
+    /// The run is a row from now on.
+    pub(super) fn became(&mut self, held: Held, revealed: bool) {
         self.saved();
         self.run.became(held.id);
         self.run.log_task();
         self.held = Some(held);
-        self.handed_out(task);
-        Ok(())
+        self.revealed = revealed;
     }
 
-    /// Hands out the task of a keyed run.
+    /// Hands the run out as a task.
     pub(super) async fn reveal(&mut self) -> Result<(), Fault> {
-        if !self.revealed
-            && let Some(held) = &self.held
-        {
-            let task = self.runs.tasks.reveal(held.id).await?;
-            self.handed_out(task);
+        let Some(held) = &self.held else { return Ok(()) };
+        let task = self.runs.tasks.reveal(held.id).await?;
+        if task.revealed {
+            self.revealed = true;
+            self.answer(Answer::Task(Box::new(task)));
         }
         Ok(())
     }
 
-    fn handed_out(&mut self, task: store::Task) {
-        self.revealed = true;
-        self.answer(Answer::Task(Box::new(task)));
-    }
-
-    /// The handle of a run that is a task, as it is now.
-    pub(super) async fn handle(&mut self) -> Answer {
-        let Some(held) = &self.held else {
-            return Answer::Error(Fault::internal("host_failure", "The run is no task."));
-        };
-        match self.runs.tasks.reveal(held.id).await {
-            Ok(task) => Answer::Task(Box::new(task)),
-            Err(fault) => Answer::Error(fault),
-        }
-    }
-
-    /// Answers every request that waits.
+    /// Answers the request that waits, if one does.
     pub(super) fn answer(&mut self, answer: Answer) {
         self.deadline = None;
         self.run.close_outlet();
-        let mut waiters = std::mem::take(&mut self.waiters);
-        // The last one, and mostly the only one, gets it without a copy.
-        let last = waiters.pop();
-        for waiter in waiters {
-            waiter.tell(answer.clone());
-        }
-        if let Some(last) = last {
-            last.tell(answer);
+        if let Some(reply) = self.reply.take() {
+            // The client may have left: the task, if there is one, is driven all the same.
+            let _ = reply.send(answer);
         }
     }
 
@@ -116,45 +101,21 @@ impl Driver {
         self.run.flights.ended().await;
         self.permit = None;
         self.open = None;
+        self.unput = None;
         self.admit = None;
         self.run.log_end(outcome.name());
         let Some(outcome) = self.leave(outcome).await else {
             return self.answer(Answer::Error(host_stopping()));
         };
-        let keep = !matches!(outcome, Outcome::Dropped(_) | Outcome::Cancelled);
-        let mut answer = None;
+        let mut failed = None;
         let pieces = if self.held.is_some() { self.pieces() } else { Vec::new() };
-        if let Some(held) = self.held.take() {
-            match self.runs.tasks.settle_with(&held, outcome.end(), pieces).await {
-                // What is kept of it is a handle: the outcome is the row's.
-                Ok(task) if self.revealed => {
-                    let task = store::Task { end: None, questions: Vec::new(), ..task };
-                    answer = Some(Answer::Task(Box::new(task)));
-                }
-                Ok(_) => {}
-                Err(fault) => {
-                    tracing::error!(task = %held.id, "the outcome of a task could not be kept: {fault}");
-                    answer = Some(Answer::Error(fault));
-                }
-            }
+        if let Some(held) = self.held.take()
+            && let Err(fault) = self.runs.tasks.settle_with(&held, outcome.end(), pieces).await
+        {
+            tracing::error!(task = %held.id, "the outcome of a task could not be kept: {fault}");
+            failed = Some(Answer::Error(fault));
         }
-        let answer = answer.unwrap_or_else(|| outcome.into_answer());
-        if let Some(seat) = self.seat.as_ref().filter(|_| keep) {
-            // Before anybody is told, so that a repeat finds it.
-            seat.keep(&answer);
-        }
-        self.answer(answer);
-    }
-}
-
-impl super::Waiter {
-    fn tell(self, answer: Answer) {
-        let answer = match answer {
-            Answer::Task(_) if !self.tasks => Answer::Error(no_tasks()),
-            answer => answer,
-        };
-        // The client may have left: the task, if there is one, is driven all the same.
-        let _ = self.reply.send(answer);
+        self.answer(failed.unwrap_or_else(|| outcome.into_answer()));
     }
 }
 

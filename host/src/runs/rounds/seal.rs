@@ -14,6 +14,7 @@ pub(in crate::runs) struct Seal(RequestStateCodec);
 /// What a state names. Readable by whoever has the state, so nothing else is in it.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::runs) struct Named {
+    /// Its row.
     pub(in crate::runs) run: Uuid,
     pub(in crate::runs) round: u32,
 }

@@ -45,6 +45,7 @@ macro_rules! each_case {
             a_journal_grows_with_its_task_or_not_at_all
             large_answers_are_kept_beside_their_piece
             only_what_can_go_on_is_resumable
+            what_asks_hidden_is_counted
             the_oldest_go_on_first
             what_is_nobodys_is_looked_after
         }

@@ -89,6 +89,31 @@ pub(in crate::store) async fn a_batch_keeps_order_and_spares_the_others_a_bad_ro
     assert_eq!(store.count_live().await.unwrap(), 100);
 }
 
+pub(in crate::store) async fn what_asks_hidden_is_counted(ground: &dyn Ground) {
+    let store = open(ground).await;
+    let hide = |task: Task| Task { revealed: false, ..task };
+    let other = |task: Task| Task { principal: Principal::operator(), ..task };
+    let (ends, shown) = (hide(asking(4)), hide(asking(5)));
+    let all = [
+        hide(asking(1)),
+        hide(asking(2)),
+        other(hide(asking(3))),
+        ends.clone(),
+        shown.clone(),
+        asking(6),
+        hide(task(7)),
+    ];
+    for task in all {
+        store.insert(task, Vec::new()).await.unwrap();
+    }
+    let reveal = |task: Task| Ok(Task { revealed: true, ..task });
+    store.update(shown.id, Box::new(reveal), Vec::new()).await.unwrap();
+    store.update(ends.id, Box::new(end), Vec::new()).await.unwrap();
+    let count = async |of, most| store.count_hidden(of, most).await.unwrap();
+    assert_eq!([count(None, 100).await, count(Some(Principal::local()), 100).await], [3, 2]);
+    assert_eq!([count(None, 2).await, count(Some(Principal::local()), 1).await], [2, 1]);
+}
+
 pub(in crate::store) async fn one_key_makes_one_task_until_its_time_is_over(ground: &dyn Ground) {
     let store = open(ground).await;
     let repeats: Vec<Task> = (0..100).map(|n| keyed(n, "k")).collect();

@@ -317,6 +317,24 @@ impl Store for PostgresStore {
         .boxed()
     }
 
+    fn count_hidden(&self, of: Option<Principal>, most: u32) -> BoxFuture<'_, Result<u64, StoreError>> {
+        async move {
+            let of = of.map(|p| p.as_str().as_bytes().to_vec());
+            let text = if of.is_some() { sql::COUNT_HIDDEN_OF } else { sql::COUNT_HIDDEN };
+            let n: i64 = self
+                .one(|| {
+                    let query = query(text).bind(i64::from(most));
+                    match of.clone() {
+                        Some(of) => query.bind(of),
+                        None => query,
+                    }
+                })
+                .await?;
+            Ok(u64::try_from(n).unwrap_or(0))
+        }
+        .boxed()
+    }
+
     fn hints(&self) -> BoxStream<'static, Hint> {
         notices::stream(self.listening.clone())
     }

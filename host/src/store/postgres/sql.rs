@@ -137,6 +137,11 @@ pub(super) const JOURNAL: &str = "SELECT t.pieces, j.n, NULL, j.bytes FROM tasks
 pub(super) const LEASED: &str = "SELECT EXISTS (SELECT 1 FROM processes WHERE boot = $1
  AND until > clock_timestamp() - $2 * interval '1 millisecond')";
 pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks WHERE outcome IS NULL";
+/// `$1` how many at most, `$2` whose.
+pub(super) const COUNT_HIDDEN_OF: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks
+ WHERE outcome IS NULL AND NOT revealed AND questions > 0 AND principal = $2 LIMIT $1) t";
+pub(super) const COUNT_HIDDEN: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks
+ WHERE outcome IS NULL AND NOT revealed AND questions > 0 LIMIT $1) t";
 pub(super) const TOMBSTONE: &str =
     "SELECT id, principal, status, reason, expired_at FROM tombstones WHERE id = $1";
 

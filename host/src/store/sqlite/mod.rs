@@ -252,6 +252,18 @@ impl Store for SqliteStore {
         .boxed()
     }
 
+    fn count_hidden(&self, of: Option<Principal>, most: u32) -> BoxFuture<'_, Result<u64, StoreError>> {
+        async move {
+            let query = match &of {
+                Some(of) => sqlx::query_scalar(sql::COUNT_HIDDEN_OF).bind(most).bind(of.as_str()),
+                None => sqlx::query_scalar(sql::COUNT_HIDDEN).bind(most),
+            };
+            let n: i64 = query.fetch_one(&self.readers).await?;
+            Ok(u64::try_from(n).unwrap_or(0))
+        }
+        .boxed()
+    }
+
     fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
         self.queue.written(Work::Heartbeat(lease)).boxed()
     }

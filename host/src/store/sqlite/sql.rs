@@ -124,6 +124,11 @@ pub(super) const JOURNAL: &str = "SELECT t.pieces, j.n, NULL, j.bytes FROM tasks
 pub(super) const LEASED: &str =
     "SELECT count(*) FROM processes WHERE boot = ?1 AND os_boot = ?2 AND until_boottime > ?3";
 pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_live WHERE outcome IS NULL";
+/// `?1` how many at most, `?2` whose.
+pub(super) const COUNT_HIDDEN_OF: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY tasks_hidden
+ WHERE outcome IS NULL AND revealed = 0 AND questions > 0 AND principal = ?2 LIMIT ?1)";
+pub(super) const COUNT_HIDDEN: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY tasks_hidden
+ WHERE outcome IS NULL AND revealed = 0 AND questions > 0 LIMIT ?1)";
 pub(super) const TOMBSTONE: &str =
     "SELECT id, principal, status, reason, expired_at FROM tombstones WHERE id = ?1";
 

@@ -17,12 +17,14 @@
 //! milliseconds if there is such a number. `get-prompt` returns one message of the user, whose text
 //! is `{"version":…,"prompt":…,"arguments":…}`; an argument `sleep_ms` is a pause here too.
 //! `read-resource` returns `{"version":…,"uri":…}` as JSON, and `not-found` for a URI with `missing` in
-//! it. `complete` returns the colours that begin with the value.
+//! it. Both ask for `question` first, where the prompt or the URI has `asks` in its name, and return the answer as
+//! `answer`. `complete` returns the colours that begin with the value.
 
 use std::{ptr, time::Duration};
 
 use bindings::{
     exports::layby::plugin::{completions, prompts, resources, tools},
+    layby::plugin::call::{self, FormQuestion, InputAnswer, InputRequest, Question},
     layby::plugin::types::{
         Completion, CompletionReference, Content, EmbeddedResource, Prompt, PromptArgument, PromptMessage,
         PromptResult, RequestError, ResourceContents, ResourceInfo, ResourceTemplate, Role, Tool,
@@ -130,7 +132,10 @@ impl prompts::Guest for Chameleon {
         if let Some(ms) = arguments.get("sleep_ms").and_then(Value::as_str).and_then(|ms| ms.parse().ok()) {
             std::thread::sleep(Duration::from_millis(ms));
         }
-        let answer = json!({ "version": version(), "prompt": name, "arguments": arguments });
+        let mut answer = json!({ "version": version(), "prompt": name, "arguments": arguments });
+        if name.contains("asks") {
+            answer["answer"] = asked();
+        }
         let message = PromptMessage { role: Role::User, content: Content::Text(answer.to_string()) };
         Ok(PromptResult { description: None, messages: vec![message], meta: None })
     }
@@ -149,7 +154,10 @@ impl resources::Guest for Chameleon {
         if uri.contains("missing") {
             return Err(RequestError::NotFound);
         }
-        let answer = json!({ "version": version(), "uri": uri });
+        let mut answer = json!({ "version": version(), "uri": uri });
+        if uri.contains("asks") {
+            answer["answer"] = asked();
+        }
         Ok(vec![EmbeddedResource {
             uri,
             mime_type: Some("application/json".to_owned()),
@@ -171,6 +179,17 @@ impl completions::Guest for Chameleon {
             .map(str::to_owned)
             .collect();
         Ok(Completion { total: u32::try_from(values.len()).ok(), values, has_more: false })
+    }
+}
+
+/// What the caller says to one question.
+fn asked() -> Value {
+    let schema = json!({ "type": "object", "properties": { "value": { "type": "string" } } }).to_string();
+    let question = Question::Form(FormQuestion { message: "What?".to_owned(), schema });
+    match call::request_input(&[InputRequest { key: "question".to_owned(), question }]).as_deref() {
+        Ok([InputAnswer::Accepted(content)]) => serde_json::from_str(content).unwrap_or_default(),
+        Ok(_) => "declined".into(),
+        Err(e) => e.to_string().into(),
     }
 }
 

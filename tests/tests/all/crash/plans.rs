@@ -48,6 +48,17 @@ pub const PLANS: &[Plan] = &[
     },
     Plan { name: "is cancelled, parked", policy: PARKS, run: |world| Box::pin(cancelled(world, true)) },
     Plan { name: "is cancelled, held", policy: STAYS, run: |world| Box::pin(cancelled(world, false)) },
+    Plan {
+        name: "asks by retries, parked",
+        policy: PARKS,
+        run: |world| Box::pin(retries(world, None, true)),
+    },
+    Plan { name: "asks by retries, held", policy: STAYS, run: |world| Box::pin(retries(world, None, false)) },
+    Plan {
+        name: "keyed, asks by retries",
+        policy: PARKS,
+        run: |world| Box::pin(retries(world, Some("key"), true)),
+    },
     Plan { name: "is told to stop", policy: STAYS, run: |world| Box::pin(stops(world)) },
     Plan { name: "is killed", policy: STAYS, run: |world| Box::pin(killed(world)) },
     Plan { name: "is left beside another", policy: STAYS, run: |world| Box::pin(left(world)) },
@@ -122,6 +133,31 @@ async fn keyed(world: &mut World) {
     let task = world.ended(&id).await;
     let outcome = world.outcome("key", "nap", nap(1500, 50)).await;
     assert_eq!(outcome["content"], task["result"]["content"]);
+}
+
+async fn retries(world: &mut World, key: Option<&str>, parked: bool) {
+    world.without_tasks();
+    let arguments = json!({ "rounds": 3, "before_ms": 300, "after_ms": 300 });
+    let mut asked = world.asked(key, "ask", &arguments).await;
+    for response in [accepted("first"), json!({ "action": "decline" }), accepted("third")] {
+        if parked {
+            world.all_parked().await;
+        }
+        if key.is_some() {
+            let again = world.asked(key, "ask", &arguments).await;
+            assert_eq!(again.0, asked.0, "a repeat of the key is asked the same");
+        }
+        match world.retry(key, "ask", &arguments, (&asked.0, &asked.1), response).await {
+            Some(next) => asked = next,
+            None => {
+                let repeat =
+                    world.retry(key, "ask", &arguments, (&asked.0, &asked.1), accepted("third")).await;
+                assert_eq!(repeat, None, "an equal repeat gets the outcome");
+                return;
+            }
+        }
+    }
+    panic!("it goes on asking: {asked:?}");
 }
 
 async fn waits(world: &mut World, parked: bool) {

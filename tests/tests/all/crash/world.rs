@@ -33,7 +33,8 @@ pub struct Arm {
 /// What a scenario came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ends {
-    /// Each handle that the client has seen, in this order: its status, and its result or its error's code.
+    /// Each handle that the client has seen, in this order: its status, and its result or its error's code; then each
+    /// outcome that it got without a handle.
     pub tasks: Vec<Value>,
     /// Rows in the database.
     pub rows: usize,
@@ -57,6 +58,9 @@ pub struct World {
     handles: Vec<String>,
     /// Handles that are not seen to resolve since the last process was started.
     unchecked: Vec<String>,
+    /// Its client knows no tasks.
+    plain: bool,
+    outcomes: Vec<Value>,
     repeated: usize,
 }
 
@@ -85,6 +89,8 @@ impl World {
             died: false,
             handles: Vec::new(),
             unchecked: Vec::new(),
+            plain: false,
+            outcomes: Vec::new(),
             repeated: 0,
         };
         world.next().await;
@@ -113,7 +119,8 @@ impl World {
     }
 
     fn client(&mut self, key: Option<&str>) -> Client {
-        let client = Client::new(self.host().url(), everything());
+        let declared = if self.plain { json!({ "elicitation": {} }) } else { everything() };
+        let client = Client::new(self.host().url(), declared);
         match key {
             Some(key) => client.meta("layby/idempotency-key", json!(key)),
             None => client,
@@ -199,6 +206,38 @@ impl World {
         self.calls(Some(key), tool, arguments).await.result().clone()
     }
 
+    /// From now on the client knows no tasks: it is asked by multi round-trip requests.
+    pub fn without_tasks(&mut self) {
+        self.plain = true;
+    }
+
+    /// Calls a tool that asks before it ends; the key of its one question, and the state.
+    pub async fn asked(&mut self, key: Option<&str>, tool: &str, arguments: &Value) -> (String, String) {
+        let reply = self.calls(key, tool, arguments.clone()).await;
+        question(&reply)
+    }
+
+    /// Repeats a call with an answer; the next question and state, or none where the outcome came.
+    pub async fn retry(
+        &mut self,
+        key: Option<&str>,
+        tool: &str,
+        arguments: &Value,
+        (question, state): (&str, &str),
+        response: Value,
+    ) -> Option<(String, String)> {
+        let params = json!({
+            "name": tool, "arguments": arguments, "requestState": state, "inputResponses": { question: response },
+        });
+        let reply = self.send(key, "tools/call", params).await;
+        if reply.result()["resultType"] == "input_required" {
+            return Some(self::question(&reply));
+        }
+        let result = reply.result();
+        self.outcomes.push(json!({ "status": "completed", "content": result["content"], "code": null }));
+        None
+    }
+
     /// Polls until `is` holds; the task.
     pub async fn until(&mut self, id: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         let begin = Instant::now();
@@ -240,15 +279,33 @@ impl World {
 
     /// Waits until the task has no instance, whoever dies meanwhile.
     pub async fn parked(&mut self, id: &str) {
+        self.free(Some(id)).await;
+    }
+
+    /// Waits until no run has an instance, whoever dies meanwhile.
+    pub async fn all_parked(&mut self) {
+        self.free(None).await;
+    }
+
+    async fn free(&mut self, id: Option<&str>) {
         let begin = Instant::now();
         loop {
             if self.host().killed_by().is_some() {
                 self.risen().await;
             }
-            if self.setup.database().is_nobodys(id).await {
+            let database = self.setup.database();
+            let runs = match id {
+                Some(id) => vec![id.to_owned()],
+                None => database.live().await,
+            };
+            let mut free = true;
+            for run in runs {
+                free &= database.is_nobodys(&run).await;
+            }
+            if free {
                 return;
             }
-            assert!(begin.elapsed() < BOUND, "waited for {id} to be parked");
+            assert!(begin.elapsed() < BOUND, "waited for {id:?} to be parked");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -306,6 +363,7 @@ impl World {
                 json!({ "status": task["status"], "content": task["result"]["content"], "code": code }),
             );
         }
+        tasks.append(&mut self.outcomes);
         assert!(self.arm.is_none() || self.died, "the failpoint was not reached; it did {tasks:?}");
         let rows = self.host().tasks().await;
         let resumed = |id: &String| {
@@ -318,6 +376,16 @@ impl World {
         let log = logs.filter_map(|entry| std::fs::read_to_string(entry.path()).ok()).collect();
         Ends { tasks, rows: rows.len(), resumed, repeated: self.repeated, log }
     }
+}
+
+/// The one question of an `InputRequiredResult`, and its state.
+fn question(reply: &Reply) -> (String, String) {
+    let result = reply.result();
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    let asked = result["inputRequests"].as_object().expect("questions");
+    assert_eq!(asked.len(), 1, "{result}");
+    let key = asked.keys().next().expect("a question").clone();
+    (key, result["requestState"].as_str().expect("a state").to_owned())
 }
 
 /// True for a status that is final.

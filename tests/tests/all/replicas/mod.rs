@@ -5,6 +5,7 @@ mod commits;
 mod everywhere;
 mod outage;
 mod paused;
+mod retries;
 
 use std::process::Command;
 
