@@ -79,9 +79,12 @@ impl TaskRules {
     pub const RESUME_SHARE: u32 = 4;
     /// How long after a failure of the host a task is resumed again.
     pub const HOST_RETRY: Millis = Millis::from_secs(10);
-    /// Crashes of hosts while they resumed a task, after which it ends. The first may be another task's fault: from then
-    /// on it is resumed with no other of its kind beside it.
-    pub const POISON: u32 = 4;
+    /// Crashes of hosts while they resumed a task and no other, after which it ends: one may be chance, and a second. One
+    /// that others were resumed beside does not count, but from then on it is resumed alone.
+    pub const POISON: u32 = 3;
+    /// How long a task is left alone after each such crash, times their number: a host that is killed again and again from
+    /// outside then does not meet the same task each time.
+    pub const ALONE_RETRY: Millis = Millis::from_secs(10);
     /// Changes that a slow listener may lag behind before it misses some.
     pub const CHANGES: usize = 1024;
 }

@@ -25,10 +25,10 @@ use crate::{
 
 /// The shares of resumes.
 pub(super) struct Resumes {
-    /// Resumes that replay at once: they leave most of the host to new calls.
+    /// Resumes that replay at once: they leave most of the host to new calls. One whose last attempt ended with its
+    /// process takes all.
     shares: Arc<Semaphore>,
-    /// One at a time for tasks whose last resume ended with their process.
-    alone: Arc<Semaphore>,
+    all: u32,
 }
 
 /// Why a claimed task is not gone on with.
@@ -41,8 +41,13 @@ enum Stop {
 
 impl Resumes {
     pub(super) fn new(concurrency: u32) -> Self {
-        let shares = (concurrency / TaskRules::RESUME_SHARE).max(1) as usize;
-        Self { shares: Arc::new(Semaphore::new(shares)), alone: Arc::new(Semaphore::new(1)) }
+        let all = (concurrency / TaskRules::RESUME_SHARE).max(1);
+        Self { shares: Arc::new(Semaphore::new(all as usize)), all }
+    }
+
+    async fn share(&self, alone: bool) -> Option<OwnedSemaphorePermit> {
+        // Never closed.
+        self.shares.clone().acquire_many_owned(if alone { self.all } else { 1 }).await.ok()
     }
 }
 
@@ -69,22 +74,28 @@ impl Runs {
 
     /// One look; true where there may be more to do.
     async fn resume_some(self: &Arc<Self>) -> bool {
-        let tasks = match self.tasks.resumable(TaskRules::RESUME_STEP).await {
+        let mut tasks = match self.tasks.resumable(TaskRules::RESUME_STEP).await {
             Ok(tasks) => tasks,
             Err(fault) => {
                 tracing::warn!("looking for tasks to resume failed; trying again: {fault}");
                 return false;
             }
         };
-        let full = tasks.len() >= TaskRules::RESUME_STEP as usize;
+        let mut full = tasks.len() >= TaskRules::RESUME_STEP as usize;
+        // Whatever is wrong with one that a process may have died of, the others are live before it.
+        tasks.sort_by_key(|task| task.attempts);
         for task in tasks {
-            let shares = if task.attempts > 0 { &self.resumes.alone } else { &self.resumes.shares };
+            let alone = task.attempts > 0;
             let share = tokio::select! {
                 biased;
                 () = self.drain.cancelled() => return false,
-                share = shares.clone().acquire_owned() => share,
+                share = self.resumes.share(alone) => share,
             };
-            let Ok(share) = share else { return false };
+            let Some(share) = share else { return false };
+            if alone && !self.may_resume_alone().await {
+                full = false;
+                continue;
+            }
             // Not torn by the end of this loop: a claimed task needs its driver.
             let runs = self.clone();
             self.drivers.spawn_on(async move { runs.resume(task, share).await }, &self.guests_handle);
@@ -92,8 +103,19 @@ impl Runs {
         full
     }
 
+    /// False where another process resumes one alone just now.
+    async fn may_resume_alone(&self) -> bool {
+        match self.tasks.others_alone().await {
+            Ok(others) => !others,
+            Err(fault) => {
+                tracing::warn!("looking for what others resume failed; trying again: {fault}");
+                false
+            }
+        }
+    }
+
     async fn resume(self: Arc<Self>, found: Task, share: OwnedSemaphorePermit) {
-        let (held, task) = match self.tasks.claim(&found).await {
+        let (held, task) = match self.tasks.claim(&found, found.attempts > 0).await {
             Ok(Some(claimed)) => claimed,
             Ok(None) => return,
             Err(fault) => {
@@ -101,21 +123,21 @@ impl Runs {
                 return;
             }
         };
-        match self.past_of(&task, found.attempts).await {
+        match self.past_of(&task, found.crashes()).await {
             Ok((run, request)) => {
                 tracing::debug!(task = %task.id, plugin = task.plugin, tool = task.tool, "resuming");
                 run.became(task.id);
-                let resuming = Resuming { round: last_round(&task), _share: share };
+                let resuming = Resuming { round: last_round(&task), share };
                 Driver::resumed(self.clone(), run, request, held, &task, resuming).drive().await;
             }
             Err(stop) => self.give_up(held, &task, stop).await,
         }
     }
 
-    /// The run that `task` is, with all that it has behind it. `crashes`: resumes that ended with their process.
+    /// The run that `task` is, with all that it has behind it. `crashes`: resumes of it alone that ended with their process.
     async fn past_of(&self, task: &Task, crashes: u32) -> Result<(Arc<Run>, Arc<Request>), Stop> {
         if crashes >= TaskRules::POISON {
-            let text = format!("The task was resumed {crashes} times, and each time the host crashed.");
+            let text = format!("The task was resumed alone {crashes} times, and each time the host crashed.");
             return Err(Stop::Ends(Fault::internal("resume_crashes", text)));
         }
         let host = |fault: Fault| Stop::Host(fault.to_string());

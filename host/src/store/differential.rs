@@ -55,6 +55,7 @@ enum Op {
     Unattended(u64),
     Orphans(u8),
     Leased(u8),
+    Alone,
     Heartbeat(u8, bool),
     Release(u8),
     CountLive,
@@ -99,6 +100,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => now().prop_map(Op::Unattended),
         2 => who().prop_map(Op::Orphans),
         1 => who().prop_map(Op::Leased),
+        1 => Just(Op::Alone),
         1 => (who(), any::<bool>()).prop_map(|(who, lives)| Op::Heartbeat(who, lives)),
         1 => who().prop_map(Op::Release),
         1 => Just(Op::CountLive),
@@ -200,6 +202,7 @@ fn ask<'a>(store: &'a dyn Store, op: &'a Op, new: &'a Task, ids: &'a Ids) -> Box
             Op::Resumable(now, limit) => format!("{:?}", store.resumable(at(*now), *limit).await),
             Op::Unattended(now) => sorted(store.unattended(at(*now)).await),
             Op::Orphans(me) => sorted(store.orphans(boot(*me)).await),
+            Op::Alone => sorted(store.alone().await),
             Op::Leased(who) => format!("{:?}", store.leased(boot(*who)).await),
             Op::Heartbeat(who, lives) => {
                 let until_boottime_ms = if *lives { boottime_ms() + 600_000 } else { boottime_ms() - 10_000 };

@@ -173,6 +173,8 @@ pub trait Store: Send + Sync + 'static {
     /// Live tasks of a holder whose lease has run out or who is gone (another OS boot). What is nobody's
     /// is no orphan.
     fn orphans(&self, me: BootId) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// Holders of live tasks with more than one attempt.
+    fn alone(&self) -> BoxFuture<'_, Result<Vec<BootId>, StoreError>>;
     /// True while the lease of `boot` lives, the time to notice its end included.
     fn leased(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>>;
     /// Ends this process's lease in order.

@@ -158,7 +158,8 @@ pub struct Task {
     pub pinned: Option<String>,
     /// Parked in a sleep until then.
     pub wake_at: Option<UnixMillis>,
-    /// Resumes begun that since were neither live nor released in order.
+    /// Resumes begun that since were neither live nor released in order: the first may have had others beside it, and
+    /// each later one had none.
     pub attempts: u32,
     /// Not to be resumed before: the backoff after a failure of a host.
     pub retry_at: Option<UnixMillis>,
@@ -174,6 +175,11 @@ impl Task {
     /// True where another process could go on with it from its journal.
     pub const fn is_resumable(&self) -> bool {
         self.pieces > 0 && self.pinned.is_none()
+    }
+
+    /// Of one that is nobody's: resumes of it alone that ended with their process.
+    pub const fn crashes(&self) -> u32 {
+        self.attempts.saturating_sub(1)
     }
 }
 

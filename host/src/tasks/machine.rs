@@ -89,6 +89,8 @@ pub enum Event {
         holder: Option<BootId>,
         /// The same.
         fence: u64,
+        /// The process resumes no other task beside it.
+        alone: bool,
     },
     /// A resumed run has come to the end of its journal.
     Live {
@@ -204,6 +206,8 @@ impl Task {
                 next.resume_on_timeout = resume_on_timeout;
                 next.active_left = active_left.unwrap_or(next.active_left);
                 next.poll_interval = poll_interval;
+                // Only a run that is live asks.
+                next.attempts = 0;
                 Ok(next.touched(now).promised(now))
             }
             Event::Answers { answers, round, poll_interval } => {
@@ -234,7 +238,9 @@ impl Task {
             Event::Reveal => Ok(Self { revealed: true, ..self }.touched(now)),
             Event::Settle { fence, end } => Ok(self.held(fence)?.ended(end, now)),
             Event::Park { fence, wake_at, active_left } => self.held(fence)?.park(wake_at, active_left, now),
-            Event::Claim { me, holder, fence } => self.of(holder)?.fenced(fence)?.claimed(me, now),
+            Event::Claim { me, holder, fence, alone } => {
+                self.of(holder)?.fenced(fence)?.claimed(me, alone, now)
+            }
             Event::Live { fence } => match self.held(fence)? {
                 next if next.attempts == 0 => Err(Refused::Unchanged),
                 next => Ok(Self { attempts: 0, ..next }),
@@ -243,7 +249,7 @@ impl Task {
                 let next = self.held(fence)?.released(now)?;
                 Ok(Self { retry_at, attempts: if ordered { 0 } else { next.attempts }, ..next })
             }
-            Event::Orphan { holder, fence } => self.of(Some(holder))?.fenced(fence)?.released(now),
+            Event::Orphan { holder, fence } => self.of(Some(holder))?.fenced(fence)?.orphaned(now),
             Event::Pin { fence, why } => match self.held(fence)? {
                 next if next.pinned.is_some() => Err(Refused::Unchanged),
                 next => Ok(Self { pinned: Some(bounded(why)), ..next }),
@@ -412,7 +418,19 @@ impl Task {
         Ok(next.promised_quietly(now))
     }
 
-    fn claimed(mut self, me: BootId, now: UnixMillis) -> Result<Self, Refused> {
+    /// Its process has died.
+    fn orphaned(self, now: UnixMillis) -> Result<Self, Refused> {
+        let mut next = self.released(now)?;
+        if next.crashes() > 0 {
+            next.retry_at = Some(now + Millis(TaskRules::ALONE_RETRY.0 * u64::from(next.crashes())));
+        }
+        Ok(next)
+    }
+
+    fn claimed(mut self, me: BootId, alone: bool, now: UnixMillis) -> Result<Self, Refused> {
+        if self.attempts > 0 && (self.holder.is_some() || !alone) {
+            return Err(Refused::NotNow("it is resumed alone, once it is nobody's"));
+        }
         if self.cancel_requested.is_some() {
             return Err(Refused::NotNow("cancellation was asked for"));
         }

@@ -77,7 +77,8 @@ fn resuming() -> impl Strategy<Value = Event> {
             wake_at: wake_at.map(UnixMillis),
             active_left: Millis(left),
         }),
-        6 => (me, holder(), fence()).prop_map(|(me, holder, fence)| Event::Claim { me, holder, fence }),
+        6 => (me, holder(), fence(), any::<bool>())
+            .prop_map(|(me, holder, fence, alone)| Event::Claim { me, holder, fence, alone }),
         1 => fence().prop_map(|fence| Event::Live { fence }),
         2 => (fence(), at(), any::<bool>()).prop_map(|(fence, retry_at, ordered)| Event::HandBack {
             fence,
@@ -227,6 +228,7 @@ fn moved(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
         Event::Ask { questions, by_host, .. } => {
             assert_eq!(after.questions.len(), before.questions.len() + questions.len());
             assert!(before.cancel_requested.is_none(), "nobody is asked after a cancel");
+            assert_eq!(after.attempts, 0, "who asks is live");
             let new = &after.questions[before.questions.len()..];
             assert!(new.iter().zip(questions).all(|(n, q)| n.key.starts_with(&q.key)));
             assert!(new.iter().all(|q| q.key.starts_with("layby/") == *by_host));
@@ -262,7 +264,9 @@ fn instance(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
             assert_eq!((after.holder, after.attempts, after.wake_at), (None, 0, *wake_at));
             assert_eq!(before.status == Status::InputRequired, wake_at.is_none());
         }
-        Event::Claim { me, holder, .. } => {
+        Event::Claim { me, holder, alone, .. } => {
+            let free = before.attempts == 0 || (*alone && before.holder.is_none());
+            assert!(free, "what a process may have died of is resumed alone");
             assert_eq!((before.holder, after.holder), (*holder, Some(*me)));
             assert!(before.cancel_requested.is_none() && before.status == Status::Working);
             assert_eq!((after.attempts, after.resumed), (before.attempts + 1, before.resumed + 1));
@@ -272,6 +276,7 @@ fn instance(before: &Task, event: &Event, after: &Task, now: UnixMillis) {
         Event::Orphan { holder, .. } => {
             assert_eq!((before.holder, after.holder), (Some(*holder), None));
             assert_eq!(after.attempts, before.attempts, "a crash counts");
+            assert_eq!(after.retry_at.is_some(), before.attempts > 1, "and more of them make a pause");
         }
         Event::HandBack { ordered, retry_at, .. } => {
             assert_eq!((after.holder, after.retry_at), (None, *retry_at));
@@ -395,7 +400,7 @@ fn a_sleep_is_part_of_the_ttl_and_active_time_begins_again_after_it() {
     let parked = with_journal().apply(park.clone(), at(10_100)).unwrap();
     assert_eq!((parked.holder, parked.parked_at), (None, Some(at(10_100))));
     assert_eq!(parked.ttl, Millis(40_000) + ABSENCE);
-    let claim = Event::Claim { me: OTHER, holder: None, fence: 1 };
+    let claim = Event::Claim { me: OTHER, holder: None, fence: 1, alone: false };
     let claimed = parked.apply(claim.clone(), at(50_000)).unwrap();
     assert_eq!(
         (claimed.fence, claimed.parked_ms, claimed.ttl),
@@ -404,7 +409,7 @@ fn a_sleep_is_part_of_the_ttl_and_active_time_begins_again_after_it() {
     // A crash on the way to the live point, and another.
     let crash = |task: Task, fence, now| {
         let orphan = task.apply(Event::Orphan { holder: OTHER, fence }, at(now)).unwrap();
-        orphan.apply(Event::Claim { me: OTHER, holder: None, fence }, at(now)).unwrap()
+        orphan.apply(Event::Claim { me: OTHER, holder: None, fence, alone: true }, at(now)).unwrap()
     };
     let twice = crash(crash(claimed, 2, 51_000), 3, 52_000);
     assert_eq!((twice.attempts, twice.resumed, twice.fence), (3, 3, 4));
@@ -416,6 +421,37 @@ fn a_sleep_is_part_of_the_ttl_and_active_time_begins_again_after_it() {
     assert!(matches!(pinned.apply(park.clone(), at(10_100)), Err(Refused::NotNow(_))));
     let cancelled = with_journal().apply(Event::Cancel, at(10_100)).unwrap();
     assert!(matches!(cancelled.apply(park, at(10_100)), Err(Refused::NotNow(_))));
+}
+
+#[test]
+fn only_crashes_alone_count_and_each_makes_a_longer_pause() {
+    let now = UnixMillis(20_000);
+    let claim = |task: Task, alone| {
+        let (holder, fence) = (task.holder, task.fence);
+        task.apply(Event::Claim { me: OTHER, holder, fence, alone }, now)
+    };
+    let die = |task: Task| {
+        let fence = task.fence;
+        task.apply(Event::Orphan { holder: OTHER, fence }, now).unwrap()
+    };
+    let orphan = Event::Orphan { holder: HOLDER, fence: 1 };
+    let mut task = with_journal().apply(orphan, now).unwrap();
+    // Beside others, which may have been at fault.
+    let held = claim(task, false).unwrap();
+    assert!(matches!(claim(held.clone(), true), Err(Refused::NotNow(_))), "it is made nobody's first");
+    task = die(held);
+    assert_eq!((task.crashes(), task.retry_at), (0, None));
+    for crashes in 1..=TaskRules::POISON {
+        assert!(matches!(claim(task.clone(), false), Err(Refused::NotNow(_))));
+        task = die(claim(task, true).unwrap());
+        let pause = Millis(TaskRules::ALONE_RETRY.0 * u64::from(crashes));
+        assert_eq!((task.crashes(), task.retry_at), (crashes, Some(now + pause)));
+    }
+    // Live once, it begins anew.
+    let held = claim(task, true).unwrap();
+    let fence = held.fence;
+    let live = held.apply(Event::Live { fence }, now).unwrap();
+    assert_eq!(die(live).attempts, 0);
 }
 
 #[test]

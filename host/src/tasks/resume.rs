@@ -37,12 +37,12 @@ impl Tasks {
     }
 
     /// Takes a task that [`Tasks::resumable`] found; none where somebody else was faster. Answers that it
-    /// has by now are in the returned row, and are not signalled. Not to be dropped midway: run it in a
-    /// task of its own.
+    /// has by now are in the returned row, and are not signalled. `alone`: this process resumes no other
+    /// beside it, which one with an open attempt needs. Not to be dropped midway: run it in a task of its own.
     ///
     /// # Errors
     /// `store_…`.
-    pub async fn claim(&self, task: &Task) -> Result<Option<(Held, Task)>, Fault> {
+    pub async fn claim(&self, task: &Task, alone: bool) -> Result<Option<(Held, Task)>, Fault> {
         let inner = &self.inner;
         if !inner.has_lease() {
             return Ok(None);
@@ -50,7 +50,7 @@ impl Tasks {
         let Some(held) = inner.registry.add_free(&Task { fence: task.fence + 1, ..task.clone() }) else {
             return Ok(None);
         };
-        let event = Event::Claim { me: inner.boot, holder: task.holder, fence: task.fence };
+        let event = Event::Claim { me: inner.boot, holder: task.holder, fence: task.fence, alone };
         // On an error its entry stays: the loop that looks after tasks finds out whether it is ours.
         match inner.apply(task.id, event).await? {
             Updated::Done(task) => {
@@ -116,8 +116,23 @@ impl Tasks {
             return Ok(Vec::new());
         }
         let mut tasks = inner.store.resumable(inner.clock.now(), limit).await?;
-        tasks.retain(|task| task.holder != Some(inner.boot));
+        // One with an open attempt is made nobody's first.
+        tasks.retain(|task| task.holder != Some(inner.boot) && (task.holder.is_none() || task.attempts == 0));
         Ok(tasks)
+    }
+
+    /// True where another live process resumes a task with an open attempt: one at a time does. Two that look in the same
+    /// moment may both begin; each counts only its own end.
+    ///
+    /// # Errors
+    /// `store_…`.
+    pub async fn others_alone(&self) -> Result<bool, Fault> {
+        for holder in self.inner.store.alone().await? {
+            if holder != self.inner.boot && self.inner.store.leased(holder).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A move that may have been made already.

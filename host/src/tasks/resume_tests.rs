@@ -29,7 +29,7 @@ async fn parked(host: &Host, questions: &[&str], call: &CallPolicy) -> Task {
 async fn claimed(host: &Host, id: TaskId) -> (Held, Task) {
     let found = host.tasks.resumable(10).await.unwrap();
     let task = found.iter().find(|t| t.id == id).expect("resumable");
-    host.tasks.claim(task).await.unwrap().expect("claimed")
+    host.tasks.claim(task, task.attempts > 0).await.unwrap().expect("claimed")
 }
 
 async fn hinted(host: &Host) {
@@ -50,7 +50,7 @@ async fn parked_answered_elsewhere_and_resumed_there() {
     host.tasks.update(&me(), &id, answers(&[("b", accept(false))])).await.unwrap();
     hinted(&host).await;
     let found = other.tasks.resumable(10).await.unwrap();
-    let (one, two) = tokio::join!(other.tasks.claim(&found[0]), host.tasks.claim(&found[0]));
+    let (one, two) = tokio::join!(other.tasks.claim(&found[0], false), host.tasks.claim(&found[0], false));
     let mut won: Vec<(Held, Task)> = [one, two].into_iter().filter_map(|c| c.unwrap()).collect();
     assert_eq!(won.len(), 1, "one of them only");
     let (mut held, resumed) = won.pop().unwrap();
@@ -205,6 +205,31 @@ async fn without_a_lease_nothing_is_claimed() {
     let task = host.tasks.hand_back(held, None, true).await.unwrap();
     host.tasks.inner.lease_until.store(0, Ordering::Release);
     assert!(host.tasks.resumable(10).await.unwrap().is_empty());
-    assert!(host.tasks.claim(&task).await.unwrap().is_none());
+    assert!(host.tasks.claim(&task, false).await.unwrap().is_none());
     assert_eq!(host.store.get(born.id).await.unwrap().unwrap().holder, None);
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_resumes_what_another_may_have_died_of() {
+    let dir = TempDir::new().unwrap();
+    let (dead, alive) = (start(&dir).await, start(&dir).await);
+    let (held, born) = journaled(&dead).await;
+    dead.tasks.hand_back(held, None, true).await.unwrap();
+    for _ in 0..2 {
+        assert!(!alive.tasks.others_alone().await.unwrap());
+        let found = dead.store.get(born.id).await.unwrap().unwrap();
+        dead.tasks.claim(&found, true).await.unwrap().expect("claimed");
+        let mine = dead.store.get(born.id).await.unwrap().unwrap();
+        let second = mine.attempts > 1;
+        assert_eq!(alive.tasks.others_alone().await.unwrap(), second);
+        assert!(!dead.tasks.others_alone().await.unwrap(), "its own");
+        let orphan = Event::Orphan { holder: dead.tasks.inner.boot, fence: mine.fence };
+        alive.tasks.inner.apply(born.id, orphan).await.unwrap();
+        dead.tasks.inner.registry.remove(born.id);
+    }
+    let left = alive.store.get(born.id).await.unwrap().unwrap();
+    assert_eq!(left.crashes(), 1);
+    assert!(alive.tasks.resumable(10).await.unwrap().is_empty(), "not at once");
+    alive.clock.advance(TaskRules::ALONE_RETRY);
+    claimed(&alive, born.id).await;
 }

@@ -211,7 +211,7 @@ impl Driver {
         if let Some(held) = &self.held {
             let policy = self.run.work.policy();
             let row = self.runs.tasks.ask_as(round.by, held, rows, policy, Some(left), pieces).await?;
-            self.saved();
+            self.has_asked();
             return Ok(row);
         }
         let new = new_task(&self.run, rows, left);

@@ -3,7 +3,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::Instant,
+};
 
 use super::{Driver, open::Answers};
 use crate::{
@@ -35,18 +38,20 @@ pub(super) struct Durable {
     /// How often the run was resumed, and how long it had no instance.
     pub(super) resumes: u32,
     pub(super) parked: Millis,
-    /// What a resumed run still replays.
-    resuming: Option<Resuming>,
+    /// The share of a resumed run that still replays.
+    share: Option<OwnedSemaphorePermit>,
+    /// The last round of the guest's in a resumed run's row.
+    round: Vec<store::Question>,
     /// Questions of the host's in a resumed run's row, none of them open, and their answers.
     told: HashMap<String, Option<store::Answer>>,
 }
 
-/// The part of a resume that ends when the run is live.
+/// What a resumed run has beside its row.
 pub(in crate::runs) struct Resuming {
-    /// The last round of questions in its row.
+    /// The last round of the guest's in its row.
     pub(in crate::runs) round: Vec<store::Question>,
-    /// A share of the resumes that may go on at once.
-    pub(in crate::runs) _share: tokio::sync::OwnedSemaphorePermit,
+    /// A share of the resumes that may go on at once, given back when it is live.
+    pub(in crate::runs) share: OwnedSemaphorePermit,
 }
 
 impl Durable {
@@ -57,7 +62,7 @@ impl Durable {
 
     /// True while it replays.
     pub(super) const fn is_resumed(&self) -> bool {
-        self.resuming.is_some()
+        self.share.is_some()
     }
 
     /// Of a run that is resumed.
@@ -67,7 +72,8 @@ impl Durable {
             resumes: task.resumed,
             parked: task.parked_ms,
             flush_at: Some(Instant::now() + TaskRules::RESUMING.duration()),
-            resuming: Some(resuming),
+            share: Some(resuming.share),
+            round: resuming.round,
             told: task
                 .questions
                 .iter()
@@ -108,6 +114,12 @@ impl Driver {
         self.durable.flush_at = Some(Instant::now() + TaskRules::FLUSH.duration());
     }
 
+    /// A question is committed: the row says as well that the run is live, where it was resumed.
+    pub(super) fn has_asked(&mut self) {
+        self.saved();
+        self.durable.share = None;
+    }
+
     /// Active time that is left.
     pub(super) fn active_left(&self) -> Millis {
         let active = self.active_since.map_or(Duration::ZERO, |since| since.elapsed());
@@ -117,7 +129,7 @@ impl Driver {
     /// Commits what the journal has new, where the run is a task. Some outcome where the run is another's now.
     pub(super) async fn flush(&mut self) -> Option<Outcome> {
         let done = self.commit().await;
-        let next = if self.durable.resuming.is_some() { TaskRules::RESUMING } else { TaskRules::FLUSH };
+        let next = if self.durable.is_resumed() { TaskRules::RESUMING } else { TaskRules::FLUSH };
         self.durable.flush_at = Some(Instant::now() + next.duration());
         match done {
             Err(fault) if is_lost(&fault) => Some(Outcome::Lost(fault)),
@@ -148,9 +160,9 @@ impl Driver {
         let (news, left) = (journal.has_news() || !self.durable.unsaved.is_empty(), self.active_left());
         let pieces = if news { self.pieces() } else { Vec::new() };
         let Some(held) = &self.held else { return Ok(()) };
-        if self.durable.resuming.is_some() && journal.is_live() {
+        if self.durable.is_resumed() && journal.is_live() {
             runs.tasks.live(held).await?;
-            self.durable.resuming = None;
+            self.durable.share = None;
         }
         if let Some(why) = self.unpinned() {
             runs.tasks.pin(held, why.to_owned()).await?;
@@ -267,8 +279,10 @@ impl Driver {
 
     /// What became of questions that the run had asked before it was resumed; none where it had not.
     pub(super) fn asked_before(&mut self, requests: &[Asked]) -> Option<Answers> {
-        let resuming = self.durable.resuming.as_mut()?;
-        let round = std::mem::take(&mut resuming.round);
+        let round = std::mem::take(&mut self.durable.round);
+        if round.is_empty() {
+            return None;
+        }
         let same = round.len() == requests.len()
             && round.iter().zip(requests).all(|(row, asked)| *row.request == asked.request);
         // A round that is over without all answers has run out.

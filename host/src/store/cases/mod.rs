@@ -46,6 +46,7 @@ macro_rules! each_case {
             large_answers_are_kept_beside_their_piece
             only_what_can_go_on_is_resumable
             what_asks_hidden_is_counted
+            who_resumes_one_alone_is_known
             the_oldest_go_on_first
             what_is_nobodys_is_looked_after
         }

@@ -103,6 +103,24 @@ pub(in crate::store) async fn large_answers_are_kept_beside_their_piece(ground: 
     assert_eq!(ground.blobs().await, 3, "none of a task that is gone");
 }
 
+pub(in crate::store) async fn who_resumes_one_alone_is_known(ground: &dyn Ground) {
+    let store = open(ground).await;
+    let other = BootId(Uuid::from_u128(8));
+    let held = |n, holder, attempts| Task { holder, attempts, ..task(n) };
+    for t in [held(1, Some(HOLDER), 1), held(2, None, 3), held(3, Some(other), 0)] {
+        put(&*store, &Task { parked_at: t.holder.is_none().then_some(UnixMillis(1000)), ..t }).await;
+    }
+    assert_eq!(store.alone().await.unwrap(), []);
+    let (one, two) = (held(4, Some(HOLDER), 2), held(5, Some(HOLDER), 4));
+    put(&*store, &one).await;
+    put(&*store, &two).await;
+    assert_eq!(store.alone().await.unwrap(), [HOLDER], "once, though it has two");
+    for id in [one.id, two.id] {
+        store.update(id, Box::new(end), Vec::new()).await.unwrap();
+    }
+    assert_eq!(store.alone().await.unwrap(), []);
+}
+
 pub(in crate::store) async fn only_what_can_go_on_is_resumable(ground: &dyn Ground) {
     let store = open(ground).await;
     let at = UnixMillis;

@@ -356,6 +356,14 @@ impl Store for PostgresStore {
             .boxed()
     }
 
+    fn alone(&self) -> BoxFuture<'_, Result<Vec<BootId>, StoreError>> {
+        async move {
+            let rows = self.rows(|| query(sql::ALONE)).await?;
+            rows.iter().map(|row| values::uuid(sqlx::Row::try_get(row, 0)?, "holder").map(BootId)).collect()
+        }
+        .boxed()
+    }
+
     fn leased(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>> {
         async move { self.one(|| query(sql::LEASED).bind(boot_bytes(boot)).bind(self.takeover())).await }
             .boxed()

@@ -136,6 +136,8 @@ pub(super) const JOURNAL: &str = "SELECT t.pieces, j.n, NULL, j.bytes FROM tasks
  ORDER BY 2";
 pub(super) const LEASED: &str = "SELECT EXISTS (SELECT 1 FROM processes WHERE boot = $1
  AND until > clock_timestamp() - $2 * interval '1 millisecond')";
+pub(super) const ALONE: &str =
+    "SELECT DISTINCT holder FROM tasks WHERE outcome IS NULL AND holder IS NOT NULL AND attempts > 1";
 pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks WHERE outcome IS NULL";
 /// `$1` how many at most, `$2` whose.
 pub(super) const COUNT_HIDDEN_OF: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks

@@ -279,6 +279,14 @@ impl Store for SqliteStore {
         .boxed()
     }
 
+    fn alone(&self) -> BoxFuture<'_, Result<Vec<BootId>, StoreError>> {
+        async {
+            let rows: Vec<Vec<u8>> = sqlx::query_scalar(sql::ALONE).fetch_all(&self.readers).await?;
+            rows.iter().map(|boot| values::uuid(boot, "holder").map(BootId)).collect()
+        }
+        .boxed()
+    }
+
     fn leased(&self, boot: BootId) -> BoxFuture<'_, Result<bool, StoreError>> {
         async move {
             let n: i64 = sqlx::query_scalar(sql::LEASED)

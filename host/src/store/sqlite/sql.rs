@@ -123,6 +123,8 @@ pub(super) const JOURNAL: &str = "SELECT t.pieces, j.n, NULL, j.bytes FROM tasks
  ORDER BY 2";
 pub(super) const LEASED: &str =
     "SELECT count(*) FROM processes WHERE boot = ?1 AND os_boot = ?2 AND until_boottime > ?3";
+pub(super) const ALONE: &str = "SELECT DISTINCT holder FROM tasks INDEXED BY tasks_alone
+    WHERE outcome IS NULL AND holder IS NOT NULL AND attempts > 1";
 pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_live WHERE outcome IS NULL";
 /// `?1` how many at most, `?2` whose.
 pub(super) const COUNT_HIDDEN_OF: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY tasks_hidden
