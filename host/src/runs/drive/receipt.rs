@@ -1,7 +1,7 @@
 //! What a call took, for its caller: `_meta["layby/receipt"]` of each result.
 
 use rmcp::model::{CallToolResult, MetaObject};
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use super::Driver;
 use crate::{
@@ -39,16 +39,19 @@ impl Driver {
 impl Receipt {
     /// Adds itself to a result. What was replayed is counted once.
     pub(super) fn write(&self, result: &mut CallToolResult) {
-        let receipt = json!({
-            "fuel": self.used.fuel,
-            "peakMemoryBytes": self.used.memory,
-            "hostCalls": self.host_calls,
-            "bytesOut": self.bytes_out,
-            "activeMs": self.active.0,
-            "parkedMs": self.parked.0,
-            "resumed": self.resumed,
-            "digest": self.digest.to_string(),
-        });
-        result.meta.get_or_insert_with(MetaObject::default).insert("layby/receipt".into(), receipt);
+        let members: [(&str, Value); 8] = [
+            ("fuel", self.used.fuel.into()),
+            ("peakMemoryBytes", self.used.memory.into()),
+            ("hostCalls", self.host_calls.into()),
+            ("bytesOut", self.bytes_out.into()),
+            ("activeMs", self.active.0.into()),
+            ("parkedMs", self.parked.0.into()),
+            ("resumed", self.resumed.into()),
+            ("digest", self.digest.to_string().into()),
+        ];
+        // Every call has one: its table is made once, and does not grow member by member.
+        let mut receipt = Map::with_capacity(members.len());
+        receipt.extend(members.map(|(name, value)| (name.to_owned(), value)));
+        result.meta.get_or_insert_with(MetaObject::default).insert("layby/receipt".into(), receipt.into());
     }
 }
