@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{node, plugins, sh};
 
 mod data;
+mod durable;
 mod languages;
 mod process;
 mod rows;
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// Measure this binary of the host instead of building one.
     #[arg(long, value_name = "FILE")]
     layby: Option<PathBuf>,
+    /// Use this binary of `xtask/peers` instead of building one.
+    #[arg(long, value_name = "FILE")]
+    peers: Option<PathBuf>,
 }
 
 /// A group of rows.
@@ -63,6 +67,16 @@ enum Group {
     Start,
     /// Resident memory.
     Memory,
+    /// What recording costs an inline call.
+    Journal,
+    /// From an answer to what a parked task does next.
+    Resume,
+    /// A host with 100,000 parked tasks.
+    Parked,
+    /// 10,000 tasks that go on at once: by the time, and after a crash.
+    AtOnce,
+    /// Calls that become tasks and end, on both databases.
+    Settle,
     /// The same tool in every guest language, and many plugins of a large runtime.
     Languages,
 }
@@ -74,16 +88,20 @@ struct Effort {
     seconds: f64,
     /// How often each is taken; the median counts.
     rounds: usize,
+    /// Where there is something to count, only one in so many.
+    share: u32,
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    let effort =
-        if args.quick { Effort { seconds: 0.5, rounds: 1 } } else { Effort { seconds: 2.0, rounds: 3 } };
-    let cores = Cores::new(args.server_core, args.driver_core);
-    let layby = match &args.layby {
-        Some(file) => fs::canonicalize(file).with_context(|| format!("no file {}", file.display()))?,
-        None => build_host()?,
+    let effort = if args.quick {
+        Effort { seconds: 0.5, rounds: 1, share: 20 }
+    } else {
+        Effort { seconds: 2.0, rounds: 3, share: 1 }
     };
+    let cores = Cores::new(args.server_core, args.driver_core);
+    let given =
+        |file: &PathBuf| fs::canonicalize(file).with_context(|| format!("no file {}", file.display()));
+    let layby = args.layby.as_ref().map_or_else(build_host, given)?;
     plugins::build(&GUESTS)?;
     let folder = sh::root().join("target/bench");
     // What an earlier run left; this run leaves its own, for whoever wants to read the hosts' logs.
@@ -93,7 +111,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     // Below `target` and not in the system's folder for temporary files, which may be in memory.
     let folder = fs::canonicalize(&folder)?;
-    let programs = Programs { layby, peers: build_peers()?, cores, folder };
+    let peers = args.peers.as_ref().map_or_else(build_peers, given)?;
+    let programs = Programs { layby, peers, cores, folder };
     let mut table = Table::default();
     let wanted = |group| args.only.is_empty() || args.only.contains(&group);
     if wanted(Group::Inline) {
@@ -110,6 +129,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     if wanted(Group::Memory) {
         rows::memory(&programs, &mut table)?;
+    }
+    for (group, rows) in durable::GROUPS {
+        if wanted(group) {
+            rows(&programs, effort, &mut table)?;
+        }
     }
     if languages::wanted(&args.only) {
         plugins::run(plugins::Args::all())?;

@@ -65,6 +65,18 @@ impl Postgres {
         server.start().map(Some)
     }
 
+    /// One for the benchmark: it keeps what it is told, as a real one does.
+    pub(crate) fn for_bench() -> Result<Self> {
+        let server = Self::of("bench")?;
+        server.stop();
+        server.start_with("-c fsync=on")
+    }
+
+    /// Where it is, as an administrator of it.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Tells a program where it is.
     pub(crate) fn apply(&self, command: &mut Command) {
         command.env(ADDRESS, &self.url).env(PROGRAMS, &self.programs);
@@ -97,7 +109,12 @@ impl Postgres {
         self.folder.join("data")
     }
 
-    fn start(mut self) -> Result<Self> {
+    fn start(self) -> Result<Self> {
+        // What tests write need not outlive the machine.
+        self.start_with("-c fsync=off")
+    }
+
+    fn start_with(mut self, durability: &str) -> Result<Self> {
         if self.folder.exists() {
             fs::remove_dir_all(&self.folder)?;
         }
@@ -114,9 +131,9 @@ impl Postgres {
         init.arg("--pwfile").arg(&file).args(["--encoding=UTF8", "--no-locale", "--no-sync"]);
         sh::run("initdb", &mut init)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        // What tests write need not outlive the machine. Each host has a handful of connections.
+        // Each host has a handful of connections.
         let options = format!(
-            "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off -c max_connections=400"
+            "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' {durability} -c max_connections=400"
         );
         let mut start = self.command("pg_ctl");
         start.arg("start").arg("--wait").arg("--pgdata").arg(self.data());

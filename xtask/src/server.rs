@@ -99,8 +99,18 @@ impl Server {
         Ok(kib * 1024)
     }
 
+    /// Kills it, as a crash does.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Asks it to end, and waits for that.
     fn end(&mut self) -> Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
         let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status()?;
         ensure!(asked.success(), "cannot ask the server to end");
         let give_up = Instant::now() + ENDS_WITHIN;

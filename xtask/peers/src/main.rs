@@ -4,6 +4,7 @@
 use anyhow::Result;
 use clap::Parser;
 
+mod database;
 mod disk;
 mod drive;
 mod echo;
@@ -18,6 +19,8 @@ enum Program {
     Rmcp,
     /// How many commits, each synced, the disk takes.
     Disk(disk::Args),
+    /// Copies a task in a host's database.
+    Seed(database::Seed),
     /// Sends requests and measures.
     #[command(subcommand)]
     Drive(drive::Mode),
@@ -29,6 +32,7 @@ fn main() -> Result<()> {
         Program::Axum => tokio::runtime::Runtime::new()?.block_on(echo::serve()),
         Program::Rmcp => tokio::runtime::Runtime::new()?.block_on(native::serve()),
         Program::Disk(args) => tell(disk::run(&args)?),
+        Program::Seed(args) => tell(database::seed(&args)?),
         Program::Drive(mode) => tell(drive::run(mode)?),
     }
 }

@@ -43,12 +43,14 @@ deadline = "100ms"
 pub(super) struct Data {
     root: PathBuf,
     count: usize,
+    /// Where its tasks are, if not in its own folder.
+    database: Option<String>,
 }
 
 impl Data {
     /// An empty one in the new folder `name`.
     pub(super) fn new(folder: &Path, name: &str) -> Result<Self> {
-        let data = Self { root: folder.join(name), count: 0 };
+        let data = Self { root: folder.join(name), count: 0, database: None };
         fs::create_dir_all(data.plugins()).with_context(|| format!("cannot make {}", data.root.display()))?;
         fs::write(data.config(), CONFIG)?;
         Ok(data)
@@ -77,10 +79,41 @@ impl Data {
         if guest == "probe" {
             policy.push_str(QUICK_TASKS);
         }
+        self.put(name, &policy, &component)
+    }
+
+    /// Adds `guest` with these further limits and sections of its policy.
+    pub(super) fn add_with(&mut self, guest: &str, limits: &str, sections: &str) -> Result<()> {
+        let from = plugins::guests_dir().join(format!("{guest}.wasm"));
+        let component = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+        let policy = POLICY.replacen("[limits]\n", &format!("[limits]\n{limits}"), 1);
+        self.put(guest, &format!("{policy}{sections}"), &component)
+    }
+
+    fn put(&mut self, name: &str, policy: &str, component: &[u8]) -> Result<()> {
         fs::write(self.plugins().join(format!("{name}.toml")), policy)?;
         fs::write(self.plugins().join(format!("{name}.wasm")), component)?;
         self.count += 1;
         Ok(())
+    }
+
+    /// Adds lines to the host's configuration, in sections that it does not have yet.
+    pub(super) fn configure(&self, lines: &str) -> Result<()> {
+        Ok(fs::write(self.config(), format!("{CONFIG}{lines}"))?)
+    }
+
+    /// Its tasks are in this database, given as a URL.
+    pub(super) fn keep_in(&mut self, url: String) {
+        self.database = Some(url);
+    }
+
+    pub(super) fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    /// The file that its tasks are in, where they are in its own folder.
+    pub(super) fn file(&self) -> PathBuf {
+        self.store().join("layby.db")
     }
 
     /// How many plugins it has.

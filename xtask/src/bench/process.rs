@@ -78,12 +78,23 @@ impl Programs {
         let mut command = self.cores.on_server(&self.layby);
         command.args(["serve", "--listen", "127.0.0.1:0", "--plugins"]).arg(data.plugins());
         command.arg("--data").arg(data.store()).arg("--config").arg(data.config());
+        if let Some(url) = data.database() {
+            command.args(["--store", url]);
+        }
         Server::host(command, &data.log(), data.count())
     }
 
     /// Runs the driver; returns what it prints.
     pub(super) fn drive(&self, args: &[&str]) -> Result<Value> {
         json_of(self.cores.on_driver(&self.peers).arg("drive").args(args))
+    }
+
+    /// Makes copies of a task in the host's file, once it is `when`.
+    pub(super) fn seed(&self, data: &Data, task: &str, when: &str, count: u32) -> Result<()> {
+        let mut command = self.cores.on_driver(&self.peers);
+        command.arg("seed").arg("--database").arg(data.file());
+        command.args(["--task", task, "--when", when, "--count", &count.to_string()]);
+        json_of(&mut command).map(drop)
     }
 
     /// The disk's own rates, on the servers' core.

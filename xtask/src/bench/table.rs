@@ -11,6 +11,10 @@ pub(super) enum Unit {
     Bytes,
     /// The value is the row's p99.
     P99,
+    /// The value is the row's p50.
+    P50,
+    /// The value is the server's processor time for each request.
+    Cpu,
 }
 
 /// One thing that was measured.
@@ -46,6 +50,8 @@ impl Row {
         let number = |key: &str| summary[key].as_f64();
         let value = match unit {
             Unit::P99 => number("p99_us"),
+            Unit::P50 => number("p50_us"),
+            Unit::Cpu => number("cpu_us"),
             _ => number("per_second"),
         };
         Self {
@@ -75,9 +81,11 @@ impl Row {
         let value = match self.unit {
             Unit::PerSecond => format!("{} /s", thousands(self.value)),
             Unit::Millis => format!("{:.0} ms", self.value),
+            Unit::Bytes if self.value < 10.0 * 1024.0 => format!("{:.0} B", self.value),
             Unit::Bytes if self.value < 1024.0 * 1024.0 => format!("{:.0} KiB", self.value / 1024.0),
             Unit::Bytes => format!("{:.1} MiB", self.value / 1024.0 / 1024.0),
-            Unit::P99 => time(Some(self.value)),
+            Unit::P99 | Unit::P50 => time(Some(self.value)),
+            Unit::Cpu => format!("{:.1} µs", self.value),
         };
         let ratio =
             self.ratio.as_ref().map(|(what, ratio)| format!("{ratio:.2} × {what}")).unwrap_or_default();
@@ -106,6 +114,8 @@ impl Row {
             Unit::Millis => "ms",
             Unit::Bytes => "bytes",
             Unit::P99 => "p99_us",
+            Unit::P50 => "p50_us",
+            Unit::Cpu => "cpu_us",
         };
         let targets: Vec<_> =
             self.targets.iter().map(|(text, met)| json!({ "target": text, "met": met })).collect();
@@ -206,7 +216,7 @@ fn time(us: Option<f64>) -> String {
 }
 
 /// A whole number with commas.
-fn thousands(value: f64) -> String {
+pub(super) fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -243,6 +253,6 @@ mod tests {
         assert_eq!(table.missed(), 1);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "a call   50,000 /s                 0.50 × rmcp  ≥ 1.00  FAIL");
-        assert_eq!(lines[3], "x            2 KiB");
+        assert_eq!(lines[3], "x           2048 B");
     }
 }

@@ -8,8 +8,11 @@ use serde_json::Value;
 mod http;
 mod inline;
 mod mcp;
+mod paced;
 mod poll;
 mod promote;
+mod resume;
+mod settle;
 mod start;
 mod stats;
 
@@ -24,6 +27,12 @@ pub(crate) enum Mode {
     Poll(poll::Args),
     /// Starts calls that become tasks, and leaves them running.
     Start(start::Args),
+    /// Calls that become tasks and end soon after.
+    Settle(settle::Args),
+    /// Answers to parked tasks, and how soon those go on.
+    Resume(resume::Args),
+    /// Calls at a fixed rate, while something else goes on.
+    Paced(paced::Args),
 }
 
 /// Where, how many at once, and for how long.
@@ -65,6 +74,9 @@ pub(crate) fn run(mode: Mode) -> Result<Value> {
             Mode::Promote(args) => promote::run(args).await,
             Mode::Poll(args) => poll::run(args).await,
             Mode::Start(args) => start::run(args).await,
+            Mode::Settle(args) => settle::run(args).await,
+            Mode::Resume(args) => resume::run(args).await,
+            Mode::Paced(args) => paced::run(args).await,
         }
     })
 }

@@ -1,6 +1,7 @@
 //! Polls, spread over many tasks so that none is polled too often.
 
 use std::{
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,6 +17,7 @@ use super::{
     promote::{Asking, completed},
     stats::{Latencies, Window},
 };
+use crate::database::Database;
 
 /// Options.
 #[derive(clap::Args)]
@@ -33,13 +35,19 @@ pub(crate) struct Args {
     /// Polls a second over all connections; without it, as many as are answered.
     #[arg(long)]
     rate: Option<f64>,
+    /// Make no tasks: poll those of this database that live, or with `--ended` those that do not.
+    #[arg(long)]
+    database: Option<PathBuf>,
 }
 
 /// Measures.
 pub(super) async fn run(args: Args) -> Result<Value> {
     let load = &args.load;
     let endpoint = Endpoint::parse(&load.url)?;
-    let shares = prepare(&args, &endpoint).await?;
+    let shares = match &args.database {
+        Some(file) => find(&args, &endpoint, file).await?,
+        None => prepare(&args, &endpoint).await?,
+    };
     let begin = Instant::now() + load.warmup();
     let end = begin + load.time();
     let step = args.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
@@ -60,6 +68,18 @@ pub(super) async fn run(args: Args) -> Result<Value> {
     let mut summary = all.summary(window.seconds);
     summary["cpu_us"] = json!(cpu);
     Ok(summary)
+}
+
+/// Polls of tasks that are there, a share for each connection.
+async fn find(args: &Args, endpoint: &Endpoint, file: &Path) -> Result<Vec<Vec<Arc<[u8]>>>> {
+    let ids = Database::open(file).await?.ids(args.ended, u32::try_from(args.tasks)?).await?;
+    let connections = args.load.connections.max(1);
+    ensure!(ids.len() >= connections, "there are {} tasks to poll, and {connections} connections", ids.len());
+    let mut shares = vec![Vec::new(); connections];
+    for (number, id) in ids.iter().enumerate() {
+        shares[number % connections].push(mcp::get(endpoint, id).into());
+    }
+    Ok(shares)
 }
 
 /// Makes the tasks; returns for each connection the polls of its share.

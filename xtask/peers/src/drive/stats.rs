@@ -17,18 +17,36 @@ pub(super) struct Window {
 impl Window {
     /// Waits for `begin`, then for `end`; `pid` is the server's process, where it is known.
     pub(super) async fn watch(pid: Option<u32>, begin: Instant, end: Instant) -> Result<Self> {
+        let watched = Self::begin(pid, begin).await?;
+        tokio::time::sleep_until(end.into()).await;
+        watched.end()
+    }
+
+    /// Waits for `begin`; what is measured ends where the caller says so.
+    pub(super) async fn begin(pid: Option<u32>, begin: Instant) -> Result<Watched> {
         tokio::time::sleep_until(begin.into()).await;
         let before = pid.map(processor_time).transpose()?;
-        let started = Instant::now();
-        tokio::time::sleep_until(end.into()).await;
-        let after = pid.map(processor_time).transpose()?;
-        let used = after.zip(before).map(|(after, before)| after - before);
-        Ok(Self { seconds: started.elapsed().as_secs_f64(), used })
+        Ok(Watched { pid, before, started: Instant::now() })
     }
 
     /// The server's processor time for each of `count` requests, in microseconds.
     pub(super) fn cpu_us(&self, count: usize) -> Option<f64> {
         self.used.map(|used| used.as_secs_f64() * 1e6 / number(count))
+    }
+}
+
+/// A window that is open.
+pub(super) struct Watched {
+    pid: Option<u32>,
+    before: Option<Duration>,
+    started: Instant,
+}
+
+impl Watched {
+    pub(super) fn end(self) -> Result<Window> {
+        let after = self.pid.map(processor_time).transpose()?;
+        let used = after.zip(self.before).map(|(after, before)| after - before);
+        Ok(Window { seconds: self.started.elapsed().as_secs_f64(), used })
     }
 }
 
