@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::{
     Effort, Group,
@@ -200,7 +200,7 @@ fn parks_itself(programs: &Programs, effort: Effort) -> Result<Row> {
 
 /// Sleeps that end together.
 fn due(programs: &Programs, effort: Effort, table: &mut Table) -> Result<()> {
-    const SLEEP_MS: u64 = 8000;
+    const SLEEP_MS: u64 = 12_000;
     let count = AT_ONCE / effort.share;
     let data = data(programs, "due", PARKS)?;
     let server = programs.host(&data)?;
@@ -209,6 +209,11 @@ fn due(programs: &Programs, effort: Effort, table: &mut Table) -> Result<()> {
     let due = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)? + Duration::from_millis(SLEEP_MS);
     let nap = start(programs, &server, "nap", &format!(r#"{{"ms":{SLEEP_MS}}}"#), "working")?;
     programs.seed(&data, &nap, "parked", count - 1)?;
+    let late = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)? + Duration::from_millis(500) > due;
+    ensure!(
+        !late,
+        "this machine is too busy: {count} copies of a sleep of {SLEEP_MS} ms were there only as it ended"
+    );
     let (file, from) = (path(&data)?, due.as_millis().to_string());
     let further = [&PACE[..], &["--until-ended", &file, "--from", &from]].concat();
     let long = Effort { seconds: 120.0, ..effort };
