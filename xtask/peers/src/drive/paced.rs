@@ -50,12 +50,14 @@ pub(super) async fn run(args: Args) -> Result<Value> {
     let begin = Instant::now() + wait.unwrap_or_else(|| load.warmup());
     let end = begin + load.time();
     let step = Duration::from_secs_f64(1.0 / args.rate);
+    // Not sooner: a host that cannot keep pace would have fallen behind before anything is measured.
+    let first = begin.checked_sub(load.warmup()).unwrap_or(begin).max(Instant::now());
     let over = Arc::new(AtomicBool::new(false));
     let mut workers = JoinSet::new();
     let connections = u32::try_from(load.connections)?;
     for number in 0..connections {
         let connection = Connection::open(&endpoint).await?;
-        let pace = Pace { due: Instant::now() + step * number, step: step * connections, begin };
+        let pace = Pace { due: first + step * number, step: step * connections, begin };
         workers.spawn(worker(connection, request.clone(), pace, over.clone()));
     }
     let (window, ended) = match &args.until_ended {
