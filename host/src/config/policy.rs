@@ -68,7 +68,7 @@ pub struct Limits {
     pub http_concurrency: u32,
     /// Active runs of this plugin at once.
     pub concurrency: u32,
-    /// Waiting runs of this plugin at once.
+    /// Waiting runs of this plugin at once that keep their instance.
     pub parked: u32,
 }
 

@@ -67,7 +67,11 @@ impl Drop for Waits {
 
 impl Runs {
     /// Takes what a retry says to its run, and follows the run to what comes next.
-    pub(super) async fn again(self: &Arc<Self>, call: Call, state: &str) -> Answer {
+    pub(super) async fn again(self: &Arc<Self>, mut call: Call, state: &str) -> Answer {
+        // Only a tool's call becomes a task.
+        let kind = call.target.kind();
+        call.client.tasks &= kind == Kind::Tool;
+        call.client.bridge &= kind == Kind::Tool;
         let mark = call.target.mark(&call.principal);
         let named = match self.rounds.seal.open(state, &mark) {
             Ok(named) => named,
@@ -81,7 +85,7 @@ impl Runs {
         };
         let wish = Wish {
             call: self.policy_of(&call.target),
-            kind: call.target.kind(),
+            kind,
             principal: call.principal,
             client: call.client,
             mark,
@@ -119,7 +123,7 @@ impl Runs {
             let left = Millis::from(until.saturating_duration_since(Instant::now()));
             if left == Millis(0) {
                 let over = match wish.client.promotes() {
-                    true => self.handed_out(wish, task).await,
+                    true => self.handed_out(task).await,
                     false => self.given_up(wish, task).await,
                 };
                 match over {
@@ -144,6 +148,11 @@ impl Runs {
             };
             task = match row {
                 Ok(row) => row,
+                Err(fault) if fault.code.starts_with("store_") && Instant::now() < hold => {
+                    tracing::debug!(task = %task.id, "following a run on, its row cannot be read: {fault}");
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
                 Err(fault) => return Answer::Error(fault),
             };
         }
@@ -151,7 +160,7 @@ impl Runs {
 
     /// The answer that the row holds for this request, if it holds one.
     async fn told(&self, wish: &Wish, task: &Task) -> Option<Answer> {
-        let promotes = wish.client.promotes() && wish.kind == Kind::Tool;
+        let promotes = wish.client.promotes();
         if let Some(end) = &task.end {
             // An equal repeat gets an equal answer.
             let had_handle = wish.by_state && task.revealed && promotes;
@@ -186,10 +195,7 @@ impl Runs {
     }
 
     /// The deadline of a request whose client can follow a task.
-    async fn handed_out(&self, wish: &Wish, task: Task) -> Result<Next, (Fault, Box<Task>)> {
-        if wish.kind != Kind::Tool {
-            return self.given_up(wish, task).await;
-        }
+    async fn handed_out(&self, task: Task) -> Result<Next, (Fault, Box<Task>)> {
         match self.tasks.reveal(task.id).await {
             Ok(task) if task.revealed => Ok(Next::Answer(Answer::Task(Box::new(task)))),
             // It has ended meanwhile.

@@ -191,3 +191,41 @@ async fn a_task_that_asks_this_can_be_cancelled() {
         assert_eq!(server.lines().len(), 1);
     }
 }
+
+/// A client without tasks is asked as it was before: by its next retry.
+#[tokio::test]
+async fn a_client_that_comes_back_by_a_state_is_asked_too() {
+    let server = Recorder::start().await;
+    let policy = format!("[grants]\nask = [\"form\"]\nhttp = [{{ allow = \"* {}/*\" }}]", server.origin());
+    let setup = Setup::probe(&policy).config("[store]\nlease = \"1s\"\ntakeover = \"1s\"");
+    let mut host = setup.env("LAYBY_FAILPOINTS", SENT).start().await;
+    let post = json!({ "method": "POST", "url": format!("{}/pay", server.origin()), "body": "1 EUR" });
+    let arguments = json!({ "requests": [post], "ask": true });
+    let plain = |host: &Host| host.client_with(json!({ "elicitation": { "form": {} } }));
+    let retry = |state: &Value, key: &str, content: Value| {
+        json!({
+            "name": "fetch", "arguments": arguments, "requestState": state,
+            "inputResponses": { key: { "action": "accept", "content": content } },
+        })
+    };
+    let first = plain(&host).call("fetch", arguments.clone()).await;
+    let answered = retry(&first.result()["requestState"], "more", json!({ "value": "yes" }));
+    let client = plain(&host);
+    assert!(client.try_send(&client.body("tools/call", answered.clone())).await.is_err(), "its host dies");
+    host.ended().await;
+    let host = host.restart_without("LAYBY_FAILPOINTS").await;
+    let asked = plain(&host).request("tools/call", answered.clone()).await;
+    // On a busy machine it was resumed more than once, and the key says so.
+    let (key, form) = asked.result()["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert!(key.starts_with(KEY), "{}", asked.message);
+    assert!(
+        form["params"]["message"].as_str().is_some_and(|text| text.contains("POST")),
+        "{}",
+        asked.message
+    );
+    assert_eq!(server.lines().len(), 1, "nothing is sent before there is an answer");
+    let chosen = retry(&asked.result()["requestState"], key, json!({ "choice": "retry" }));
+    let end = plain(&host).request("tools/call", chosen).await;
+    assert!(text(end.result()).contains("\"status\":200"), "{}", end.message);
+    assert_eq!(server.lines().len(), 2);
+}
