@@ -428,6 +428,15 @@ impl Host {
         self.beside().await
     }
 
+    /// The same, with no wait for its plugins.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn restart_at_once(mut self) -> Self {
+        self.kill();
+        Self::spawn(self.setup.clone())
+    }
+
     /// The same without the variable `name` of the first start.
     pub async fn restart_without(mut self, name: &str) -> Self {
         let setup = Arc::get_mut(&mut self.setup).expect("nobody else starts it");

@@ -50,6 +50,11 @@ pub const ALL: &[&str] = &[
     "effect.after-start-commit",
     "effect.after-send",
     "effect.after-answer",
+    // The same of a change of a file.
+    "file.before-start",
+    "file.after-start-commit",
+    "file.after-change",
+    "file.after-answer",
 ];
 
 /// Passes the point of this name.

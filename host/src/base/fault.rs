@@ -8,20 +8,25 @@ use serde_json::{Value, json};
 pub type FaultCode = &'static str;
 
 /// Codes that a task can end with, and a repeat of its idempotency key then reads back.
-const STORED: [FaultCode; 14] = [
+const STORED: [FaultCode; 19] = [
     "cancelled",
+    "file_changed",
     "host_busy",
     "host_failure",
     "host_stopping",
     "input_timed_out",
     "interrupted",
+    "journal_damaged",
     "missing_client_capability",
     "not_resumable",
+    "outcome_unknown",
     "plugin_bad_result",
     "plugin_cancelled_unasked",
     "plugin_error",
     "plugin_trap",
     "plugin_unsupported",
+    "replay_mismatch",
+    "resume_crashes",
     "task_expired",
 ];
 

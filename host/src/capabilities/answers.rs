@@ -81,6 +81,9 @@ pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Answers> {
 
 /// What the answer of `call` in a journal says, for people. Not neutral: it holds what callers wrote.
 pub fn describe(call: Call, bytes: &[u8]) -> String {
+    if let Some(text) = super::files::describe(call, bytes) {
+        return text;
+    }
     match call {
         Call::Input => {
             let answers = (0..=Limits::QUESTIONS_AT_ONCE).find_map(|count| decode(bytes, count));
@@ -96,7 +99,13 @@ pub fn describe(call: Call, bytes: &[u8]) -> String {
             format!("ready: {}", ready.join(", "))
         }
         Call::Ready | Call::Supports => if bytes == [1] { "yes" } else { "no" }.to_owned(),
-        Call::Wall | Call::Monotonic => format!("{} bytes", bytes.len()),
+        Call::Wall
+        | Call::Monotonic
+        | Call::FileOpen
+        | Call::FileRead
+        | Call::FileList
+        | Call::FileStat
+        | Call::FileLook => format!("{} bytes", bytes.len()),
     }
 }
 

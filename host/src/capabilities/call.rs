@@ -105,6 +105,7 @@ impl State {
             }
         }
         self.asking.questions = asked;
+        self.waited();
         let again = match self.journal.start(Call::Input, &digest(&checked), fuel).map_err(Ended::mismatch)? {
             Started::Replayed(bytes) => {
                 let bad = || Ended(Abort::Host("an answer in the journal cannot be read".into()));

@@ -6,6 +6,7 @@
 mod answers;
 mod call;
 mod clock;
+mod effects;
 mod env;
 mod files;
 mod http;
@@ -29,7 +30,7 @@ pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
 pub use answers::describe as describe_answer;
 pub use clock::Began;
-pub use files::Granted;
+pub use files::{Granted, describe_change};
 pub use http::{Flights, describe as describe_exchange};
 pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;
@@ -131,6 +132,8 @@ pub trait Caller: Send + Sync + 'static {
     /// # Errors
     /// The run is being stopped: no effect may begin any more.
     fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>>;
+    /// All that the run has recorded is to be committed soon, where the run is a task.
+    fn commit_soon(&self) {}
     /// Asked just before an effect leaves: false where another process may soon go on with the run, or does already.
     fn may_send(&self) -> bool {
         true
@@ -283,6 +286,11 @@ pub enum Abort {
     Host(String),
     /// It does not what its journal has: it cannot be resumed by this component.
     Mismatch(Mismatch),
+    /// What it has read of a folder is not there any more as it was, and its content was not kept.
+    FileChanged {
+        /// The path, as the guest has it.
+        path: String,
+    },
     /// It was interrupted in an effect that must not happen twice: what became of it is not known, and nobody says that
     /// it is to go on.
     Unknown(Unknown),

@@ -82,6 +82,7 @@ impl State {
         for &index in &ready {
             if let Some(deadline) = deadlines[index as usize] {
                 self.clock.reached(deadline);
+                self.waited();
             }
         }
         Ok(ready)

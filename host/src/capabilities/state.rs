@@ -12,6 +12,7 @@ use super::{
     Abort, Caller, Granted, Setup,
     call::Asking,
     clock::RunClock,
+    files::Files,
     http::{Flights, Http},
     poll::Timers,
     random::{KEY_STREAM, Random},
@@ -35,6 +36,7 @@ pub struct State {
     pub(super) timers: Timers,
     pub(super) asking: Asking,
     pub(super) http: Option<Box<Http>>,
+    pub(super) files: Option<Box<Files>>,
     pub(super) flights: Flights,
     pub(super) fuel_slice: u64,
     seed: [u8; 32],
@@ -55,6 +57,7 @@ impl State {
             timers: Timers::default(),
             asking: Asking::default(),
             http: None,
+            files: None,
             flights,
             granted: grants,
             limits,
@@ -86,13 +89,11 @@ impl State {
 }
 
 impl WasiView for State {
-    /// What is left to wasmtime's own WASI: file operations and the (denied) sockets. Its clocks, random
-    /// sources and streams are shadowed (`link.rs`); its file operations run on the guest's own thread, so
-    /// that none is left in flight when the instance is dropped.
+    /// What is left to wasmtime's own WASI: the (denied) sockets. Its clocks, random sources, files and their
+    /// streams are shadowed (`link.rs`).
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let ctx = self.wasi.get_or_insert_with(|| {
             let mut ctx = WasiCtx::builder();
-            ctx.allow_blocking_current_thread(true);
             ctx.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
             Box::new(ctx.build())
         });

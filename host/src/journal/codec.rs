@@ -29,6 +29,16 @@ pub enum Call {
     Input = 5,
     /// `supports`: a read of the caller's capabilities.
     Supports = 6,
+    /// Opening a file or folder, where nothing is made or emptied by it: a read.
+    FileOpen = 7,
+    /// Content of a file or link: a read.
+    FileRead = 8,
+    /// A folder's entries: a read.
+    FileList = 9,
+    /// What a path is: a read.
+    FileStat = 10,
+    /// All else that changes nothing: a read.
+    FileLook = 11,
 }
 
 impl std::fmt::Display for Call {
@@ -40,15 +50,36 @@ impl std::fmt::Display for Call {
             Self::Ready => "pollable.ready",
             Self::Input => "request-input",
             Self::Supports => "supports",
+            Self::FileOpen => "file open",
+            Self::FileRead => "file read",
+            Self::FileList => "folder list",
+            Self::FileStat => "file stat",
+            Self::FileLook => "file look",
         })
     }
 }
 
 impl Call {
     fn from_u8(n: u8) -> Option<Self> {
-        [Self::Wall, Self::Monotonic, Self::Poll, Self::Ready, Self::Input, Self::Supports]
-            .into_iter()
-            .find(|&c| c as u8 == n)
+        let all = [
+            Self::Wall,
+            Self::Monotonic,
+            Self::Poll,
+            Self::Ready,
+            Self::Input,
+            Self::Supports,
+            Self::FileOpen,
+            Self::FileRead,
+            Self::FileList,
+            Self::FileStat,
+            Self::FileLook,
+        ];
+        all.into_iter().find(|&c| c as u8 == n)
+    }
+
+    /// True for what is asked of a granted folder.
+    pub fn is_of_files(self) -> bool {
+        matches!(self, Self::FileOpen | Self::FileRead | Self::FileList | Self::FileStat | Self::FileLook)
     }
 }
 

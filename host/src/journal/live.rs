@@ -174,6 +174,13 @@ impl Inner {
         Err(Mismatch::new(there.step, &Had::Sent(k, had.hash), &Done::Sent(k, hash)))
     }
 
+    pub(super) fn may_begin(&mut self, k: u32, hash: u64) -> Result<(), Mismatch> {
+        match self.had() {
+            None => self.may_go_on(&Done::Sent(k, hash)),
+            Some(other) => Err(self.mismatch(&other, Done::Sent(k, hash))),
+        }
+    }
+
     pub(super) fn sent(&mut self, k: u32, hash: u64, at: u64) {
         self.put(&Entry::Sent(k, hash, at));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Call, Entry};
+use super::{CHANGES, Call, Entry};
 
 /// The guest did something else than what its journal has: step, expected and actual.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,10 @@ impl fmt::Display for Had {
             Self::Start(call, mark, fuel) => begun(f, *call, *mark, *fuel),
             Self::End(len) => write!(f, "an answer of {len} bytes"),
             Self::Sent(k, hash) => exchange(f, *k, *hash),
-            Self::Answered(k) => write!(f, "the answer of request {k}"),
+            Self::Answered(k) => match k.checked_sub(CHANGES) {
+                Some(n) => write!(f, "the end of change {n} of a file"),
+                None => write!(f, "the answer of request {k}"),
+            },
             Self::Nothing => f.write_str("nothing more"),
         }
     }
@@ -94,5 +97,8 @@ fn begun(f: &mut fmt::Formatter<'_>, call: Call, mark: u64, fuel: u64) -> fmt::R
 }
 
 fn exchange(f: &mut fmt::Formatter<'_>, k: u32, hash: u64) -> fmt::Result {
-    write!(f, "request {k} by HTTP #{hash:016x}")
+    match k.checked_sub(CHANGES) {
+        Some(n) => write!(f, "change {n} of a file #{hash:016x}"),
+        None => write!(f, "request {k} by HTTP #{hash:016x}"),
+    }
 }

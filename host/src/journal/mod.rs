@@ -29,6 +29,9 @@ use live::Inner;
 
 use crate::base::Piece;
 
+/// Effects from this number on are changes of files, and those below it exchanges by HTTP: each kind is numbered from 0.
+pub const CHANGES: u32 = 1 << 31;
+
 /// One run's journal: shared by the instance that makes the calls and the driver that commits them. Its lock
 /// is held for single entries only.
 #[derive(Clone)]
@@ -112,6 +115,14 @@ impl Journal {
     /// It was another request.
     pub fn recall(&self, k: u32, hash: u64) -> Result<Option<Recalled>, Mismatch> {
         self.lock().recall(k, hash)
+    }
+
+    /// An effect that the guest waits for, numbered `k`, may begin: all that it did before is replayed.
+    ///
+    /// # Errors
+    /// The journal has something else next, or somebody only watches.
+    pub fn may_begin(&self, k: u32, hash: u64) -> Result<(), Mismatch> {
+        self.lock().may_begin(k, hash)
     }
 
     /// The exchange numbered `k` is about to be sent, at `at` (milliseconds since 1970).

@@ -294,6 +294,7 @@ pub(super) async fn listing(
         Ok(Err(Abort::Host(reason))) => Err(Stop::Failed(format!("listing did not run: {reason}"))),
         // A listing records, and never replays.
         Ok(Err(Abort::Mismatch(mismatch))) => Err(Stop::Failed(mismatch.to_string())),
+        Ok(Err(Abort::FileChanged { path })) => Err(Stop::Failed(format!("it had read {path}"))),
         Ok(Err(Abort::Unknown(unknown))) => Err(Stop::Failed(format!("it {}", unknown.deed))),
         Ok(Err(Abort::Trap(text))) => {
             // Without the backtrace: it says nothing to who reads a list of plugins.

@@ -175,6 +175,21 @@ impl Catalog {
         let family = || self.templates.values().find(|t| t.uris.fits(uri)).map(|t| &t.plugin);
         listed.or_else(family).cloned()
     }
+
+    /// True where the plugin `name` does not serve, and perhaps will as soon as it was looked at.
+    fn is_pending(&self, name: &str) -> bool {
+        let entry = self.report.iter().find(|entry| entry.name == name);
+        !self.plugins.contains_key(name)
+            && entry.is_some_and(|entry| entry.compiling)
+            && !self.is_refused_for_grants(name)
+    }
+
+    /// True where the plugin `name` is refused for what its policy grants, such as a folder that is missing.
+    fn is_refused_for_grants(&self, name: &str) -> bool {
+        let entry = self.report.iter().find(|entry| entry.name == name);
+        let refusal = entry.and_then(|entry| entry.refusal.as_ref());
+        refusal.is_some_and(|refusal| refusal.code == problem::BAD_GRANT)
+    }
 }
 
 /// One plugin file's standing.

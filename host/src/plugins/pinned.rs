@@ -4,12 +4,13 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
 };
 
 use tokio::sync::Semaphore;
 
 use super::{
-    Plugin, Plugins, Prompt, Tool,
+    Catalog, Plugin, Plugins, Prompt, Tool,
     check::{Checker, Stop, listing},
     declare::{self, Built, Declared},
     slot,
@@ -17,8 +18,11 @@ use super::{
 use crate::{
     base::Digest,
     capabilities::Granted,
-    config::{CallPolicy, Grants, Limits, Policy},
+    config::{CallPolicy, FileGrant, Grants, Limits, Policy},
 };
+
+/// Longest wait for a plugin to be ready, before its task is handed back for a while.
+const PENDING: Duration = Duration::from_secs(5);
 
 /// What a run began with.
 #[derive(Clone, Debug)]
@@ -37,6 +41,8 @@ pub struct Pinned {
     pub call: CallPolicy,
     /// What the plugin could reach.
     pub grants: Grants,
+    /// The folders of `grants` that it can reach no more: found out when its version is made.
+    pub revoked: Vec<FileGrant>,
 }
 
 /// Versions that were made for runs, while one of them lives.
@@ -72,11 +78,12 @@ impl Pinned {
 }
 
 impl Plugins {
-    /// The tool that a run began with. Questions are put, and requests sent, only where the plugin's present policy has
-    /// the same grant: a plugin that is gone may ask and send nothing any more.
+    /// The tool that a run began with. Questions are put, requests sent, and folders used, only where the plugin's present
+    /// policy has the same grant: a plugin that is gone may do nothing any more.
     ///
     /// # Errors
-    /// Why there is none now: its kept bytes cannot be read, or it does not list the tool.
+    /// Why there is none now: its kept bytes cannot be read, it does not list the tool, or nobody can say what it is
+    /// granted, because a folder is missing that its policy grants.
     pub async fn pinned_tool(&self, want: Pinned) -> Result<Arc<Tool>, String> {
         let catalog = self.catalog();
         let served = catalog.tools.values().find(|tool| {
@@ -86,7 +93,7 @@ impl Plugins {
         if let Some(tool) = served.cloned() {
             return Ok(tool);
         }
-        let want = self.still_granted(want);
+        let want = self.still_granted(want).await?;
         let key = Made::key(&want);
         if let Some(tool) = self.made.get(&key) {
             return Ok(tool);
@@ -114,7 +121,7 @@ impl Plugins {
             return Ok(prompt);
         }
         let (name, own_name) = (want.name.clone(), want.own_name.clone());
-        let (plugin, built) = self.make(self.still_granted(want)).await?;
+        let (plugin, built) = self.make(self.still_granted(want).await?).await?;
         let found = built.prompts.into_iter().find(|prompt| prompt.own_name == own_name);
         let mut found = found.ok_or_else(|| format!("it does not list {own_name:?} any more"))?;
         found.listed.name = name;
@@ -130,16 +137,45 @@ impl Plugins {
         if let Some(plugin) = served.filter(|plugin| want.is(plugin, &plugin.policy.call)) {
             return Ok(plugin);
         }
-        Ok(self.make(self.still_granted(want)).await?.0)
+        Ok(self.make(self.still_granted(want).await?).await?.0)
     }
 
     /// Without what the plugin's present policy does not grant.
-    fn still_granted(&self, mut want: Pinned) -> Pinned {
-        let catalog = self.catalog();
+    async fn still_granted(&self, mut want: Pinned) -> Result<Pinned, String> {
+        let catalog = self.settled(&want.plugin).await;
         let live = catalog.plugins.get(&want.plugin);
+        if live.is_none() && catalog.is_refused_for_grants(&want.plugin) {
+            return Err(format!("what the policy of {:?} grants cannot be given now", want.plugin));
+        }
+        if catalog.is_pending(&want.plugin) {
+            return Err(format!("the plugin {:?} is not ready yet", want.plugin));
+        }
+        let is_revoked = |file: &FileGrant| {
+            let gives = |now: &FileGrant| {
+                now.host == file.host && now.guest == file.guest && (now.write || !file.write)
+            };
+            !live.is_some_and(|live| live.granted.grants.files.iter().any(gives))
+        };
+        // They stay in the grants: what was done with them is replayed.
+        want.revoked = want.grants.files.iter().filter(|file| is_revoked(file)).cloned().collect();
         want.grants.ask.retain(|ask| live.is_some_and(|live| live.granted.grants.ask.contains(ask)));
         want.grants.http.retain(|http| live.is_some_and(|live| live.granted.grants.http.contains(http)));
-        want
+        Ok(want)
+    }
+
+    /// The catalog, once it is known whether the plugin `name` serves: a host that begins makes its plugins ready while
+    /// it goes on with tasks.
+    async fn settled(&self, name: &str) -> Arc<Catalog> {
+        let mut catalogs = self.watch();
+        let known = async {
+            loop {
+                let catalog = catalogs.borrow_and_update().clone();
+                if !catalog.is_pending(name) || catalogs.changed().await.is_err() {
+                    return catalog;
+                }
+            }
+        };
+        tokio::time::timeout(PENDING, known).await.unwrap_or_else(|_| self.catalog())
     }
 
     /// A version from kept bytes, with what it lists.
@@ -165,7 +201,7 @@ impl Checker {
         want: Pinned,
         slots: Option<(Arc<Semaphore>, Arc<Semaphore>)>,
     ) -> Result<(Arc<Plugin>, Built), Stop> {
-        let Pinned { plugin: name, digest, own_name, limits, call, grants, .. } = want;
+        let Pinned { plugin: name, digest, own_name, limits, call, grants, revoked, .. } = want;
         let bytes = self.kept(digest)?;
         let prepared = self.prepare(&name, digest, &bytes)?;
         let bounds = &self.config.catalog;
@@ -178,7 +214,8 @@ impl Checker {
             let of = |n: u32| Arc::new(Semaphore::new(n as usize));
             (of(policy.limits.concurrency), of(policy.limits.parked))
         });
-        let granted = Granted::of(&policy.grants).map_err(Stop::Failed)?;
+        let granted = Granted::without(&policy.grants, |file| revoked.contains(file));
+        let granted = granted.map_err(Stop::Failed)?;
         let plugin = Plugin { name, digest, policy, granted, prepared, slots, waiting };
         Ok((Arc::new(plugin), built))
     }

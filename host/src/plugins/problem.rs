@@ -17,6 +17,9 @@ pub(super) fn neutral(text: &str, max: usize) -> String {
     }
 }
 
+/// The code of a policy whose grants cannot be given.
+pub(super) const BAD_GRANT: &str = "plugin_bad_grant";
+
 /// A refusal without place and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -123,7 +126,7 @@ impl Problem {
     pub(super) fn bad_grant(reason: impl AsRef<str>) -> Self {
         let advice =
             "correct [grants] in the policy file, or make what it names; it is tried again every few seconds";
-        Self::new("plugin_bad_grant", reason, advice)
+        Self::new(BAD_GRANT, reason, advice)
     }
 
     pub(super) fn too_large(reason: impl AsRef<str>) -> Self {

@@ -159,6 +159,14 @@ impl Outcome {
                     fault.with("expected", mismatch.expected.into()).with("actual", mismatch.actual.into()),
                 )
             }
+            Abort::FileChanged { path } => {
+                tracing::error!(plugin, %work, path, "cannot be resumed: what it read has changed");
+                let text = format!(
+                    "The {work} cannot go on where it was interrupted: it had read {path}, which is not as it was. \
+                     Call again."
+                );
+                Self::Error(Fault::internal("file_changed", text).with("path", path.into()))
+            }
             Abort::Unknown(Unknown { deed, at, .. }) => {
                 let at = at.rfc3339();
                 tracing::error!(plugin, %work, "interrupted while it {deed}, at {at}; the outcome is unknown");

@@ -61,10 +61,6 @@ impl Past {
             Fault::internal("host_failure", "The host has no randomness. The operator's log has the reason.")
         })?;
         let journal = Journal::record(journal_key(seed), plugin.policy.limits.journal.as_usize());
-        if plugin.granted.may_block() {
-            // Before its first change of a file, not with it: what is pinned must never be resumed.
-            journal.pin("it has folders, whose use is not recorded yet");
-        }
         Ok(Self { seed, journal, began: Began::now() })
     }
 

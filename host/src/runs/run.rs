@@ -359,6 +359,15 @@ impl Caller for Run {
         })
     }
 
+    fn commit_soon(&self) {
+        if self.durable.load(Ordering::SeqCst) {
+            // Nobody waits for it.
+            let (reply, _) = oneshot::channel();
+            lock(&self.commits).push(reply);
+            self.to_commit.notify_one();
+        }
+    }
+
     fn may_send(&self) -> bool {
         self.leased.get().is_none_or(Leased::lasts)
     }

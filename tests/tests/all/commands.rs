@@ -322,7 +322,7 @@ async fn inspect_says_what_a_file_is() {
     assert_eq!(seen.code, Some(0), "{seen:?}");
     let json = seen.json();
     assert_eq!(json["digest"].as_str().unwrap().len(), 64, "{json}");
-    assert_eq!(json["tools"].as_array().unwrap().len(), 27, "{json}");
+    assert_eq!(json["tools"].as_array().unwrap().len(), 28, "{json}");
     assert!(json.to_string().contains("wasi:filesystem"), "{json}");
     let shown = at(root, &["inspect", "probe.wasm"]).await;
     assert!(shown.out.contains("stubborn"), "{shown:?}");

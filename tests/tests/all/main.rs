@@ -14,6 +14,7 @@ mod docs;
 mod durable;
 mod durable_languages;
 mod extension;
+mod folders;
 mod grants;
 mod hardening;
 mod http;

@@ -163,3 +163,81 @@ async fn a_sleep_does_not_follow_a_clock_that_is_set() {
     assert_eq!(text(&task["result"]), "slept 4000 ms");
     assert!(begin.elapsed() >= Duration::from_secs(4), "it slept too little");
 }
+
+/// A host whose `probe` has read a file of a folder that it may only read, and asks.
+async fn parked_with_a_file() -> Parked {
+    let setup = Setup::new();
+    fs::write(setup.files().join("note"), "as it was").expect("a file");
+    let policy = format!("{CALL}{ASK}files = [{}]", setup.grant(false));
+    let host = setup.plugin("probe", &policy).config("[catalog]\nretry = \"1s\"").start().await;
+    let steps = json!([{ "do": "read", "path": "/files/note" }, { "do": "ask" }, { "do": "read", "path": "/files/note" }]);
+    let id = host.client().task("steps", json!({ "steps": steps })).await;
+    parked(&host, &id).await;
+    Parked { host, id }
+}
+
+#[tokio::test]
+async fn a_file_that_has_changed_ends_the_task_by_its_name() {
+    for change in ["", "as it is now", "as it wus"] {
+        let task = parked_with_a_file().await;
+        let file = task.host.setup().files().join("note");
+        fs::write(task.host.setup().files().join("another"), "").expect("a file");
+        match change {
+            "" => fs::remove_file(&file).expect("the file"),
+            text => fs::write(&file, text).expect("the file"),
+        }
+        task.answer("a").await;
+        let failed = task.client().status(&task.id, "failed").await;
+        let data = &failed["error"]["data"];
+        assert_eq!(
+            (&data["code"], &data["path"]),
+            (&json!("file_changed"), &json!("/files/note")),
+            "{failed}"
+        );
+        assert!(failed["error"]["message"].as_str().is_some_and(|text| text.contains("/files/note")));
+        assert!(!failed.to_string().contains(task.host.setup().root().to_str().expect("a path")));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_written_again_alike_is_as_it_was() {
+    let task = parked_with_a_file().await;
+    let file = task.host.setup().files().join("note");
+    fs::remove_file(&file).expect("the file");
+    fs::write(&file, "as it was").expect("a file");
+    task.answer("a").await;
+    let done = task.client().status(&task.id, "completed").await;
+    assert_eq!(text(&done["result"]), r#"["as it was","ok","as it was"]"#);
+}
+
+/// The mount is away, its place too or not, and the host is another one or not.
+#[tokio::test]
+async fn a_mount_that_is_missing_is_waited_for() {
+    for (place, killed) in [(false, false), (true, false), (false, true)] {
+        let Parked { mut host, id } = parked_with_a_file().await;
+        let (files, away) = (host.setup().files(), host.setup().root().join("away"));
+        fs::rename(&files, &away).expect("the folder");
+        if place {
+            fs::create_dir(&files).expect("the mount's place");
+        }
+        if killed {
+            host = host.restart_at_once();
+            host.refusal("probe", "plugin_bad_grant").await;
+        }
+        let task = Parked { host, id };
+        task.answer("a").await;
+        eventually("the failure is logged", || async {
+            let log = task.host.log();
+            let why = ["cannot be opened", "is its mount missing", "cannot be given now"];
+            why.iter().any(|why| log.contains(why)).then_some(())
+        })
+        .await;
+        assert_eq!(task.client().get(&task.id).await.result()["status"], "working", "nothing is settled");
+        if place {
+            fs::remove_dir(&files).expect("the mount's place");
+        }
+        fs::rename(&away, &files).expect("the folder");
+        let done = task.client().status(&task.id, "completed").await;
+        assert_eq!(text(&done["result"]), r#"["as it was","ok","as it was"]"#, "{place} {killed}");
+    }
+}

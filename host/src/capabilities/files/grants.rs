@@ -13,12 +13,16 @@ use crate::{
 };
 
 /// A policy's grants, resolved once per plugin version.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Granted {
     /// As the policy has them.
     pub grants: Grants,
     /// Those of HTTP, read.
     pub(in crate::capabilities) http: Vec<Rule>,
+    /// By their places in `grants.files`: what policy has taken back since the run began. Its past is replayed.
+    revoked: Vec<bool>,
+    /// The folders are not this machine's: what was read of them is in the journal or not at all.
+    elsewhere: bool,
 }
 
 /// A file or folder, whatever name it is reached by.
@@ -55,7 +59,36 @@ impl Granted {
             rule.map_err(|why| format!("grants.http: {:?}: {why}", grant.allow))
         };
         let http = grants.http.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Self { grants: grants.clone(), http }))
+        let revoked = vec![false; grants.files.len()];
+        Ok(Arc::new(Self { grants: grants.clone(), http, revoked, elsewhere: false }))
+    }
+
+    /// The same for a run that goes on where the files `is_revoked` for new uses.
+    ///
+    /// # Errors
+    /// As [`Granted::resolve`].
+    pub fn without(grants: &Grants, is_revoked: impl Fn(&FileGrant) -> bool) -> Result<Arc<Self>, String> {
+        let mut granted = Arc::unwrap_or_clone(Self::of(grants)?);
+        granted.revoked = grants.files.iter().map(is_revoked).collect();
+        Ok(Arc::new(granted))
+    }
+
+    /// The same where a journal is shown, perhaps on another machine: no folder is opened.
+    ///
+    /// # Errors
+    /// As [`Granted::resolve`].
+    pub fn elsewhere(grants: &Grants) -> Result<Arc<Self>, String> {
+        let mut granted = Arc::unwrap_or_clone(Self::of(grants)?);
+        granted.elsewhere = true;
+        Ok(Arc::new(granted))
+    }
+
+    pub(super) fn is_revoked(&self, file: usize) -> bool {
+        self.revoked.get(file).is_some_and(|revoked| *revoked)
+    }
+
+    pub(super) const fn is_elsewhere(&self) -> bool {
+        self.elsewhere
     }
 
     /// True where a run may block its thread on files, so that it must not start on a thread that answers HTTP.

@@ -1,122 +1,177 @@
-//! `wasi:filesystem`. Grant: `files`, one folder each, read-only unless `write = true`. Class: read, and unsafe
-//! effect for changes. Records: nothing yet, so a run that opens its folders is pinned.
+//! `wasi:filesystem`, and streams over files. Grant: `files`, one folder each, read-only unless `write = true`.
+//!
+//! | calls | class | records |
+//! |---|---|---|
+//! | preopens, `get-flags`, `get-type`, making a stream | derived | the trail |
+//! | reading, opening, listing, looking in a folder that is only read | read | a mark of the answer, whole if it is short |
+//! | the same where the folder may be written | read | the whole answer |
+//! | identities, `sync`, `advise` | read | the whole answer |
+//! | every change | unsafe effect | the request's hash before it, the answer after it, by the change's number |
+//!
+//! In a replay, a folder that is only read is read again and compared: content that differs ends the run, because what
+//! the guest has seen is not kept. A folder that may be written is not touched: it has changed since, perhaps by this
+//! very run. What was open is opened again when the guest first uses it live.
 //!
 //! Paths stay below their folder: wasmtime-wasi opens with `openat2` beneath it, so neither `..` nor links nor
 //! a rename lead out. Over that, only regular files and folders open (a FIFO would hold the thread, a device
-//! could do anything), and streams do their work before they return, on the guest's own thread: when an
+//! could do anything), and all work is done before a call returns, on the guest's own thread: when an
 //! instance has been dropped, none of its file operations is still in flight.
 
+mod descriptor;
+mod disk;
 mod grants;
+mod keep;
+mod record;
+mod seen;
 mod streams;
 
-use std::{fs::File, future::Future};
+use std::collections::BTreeMap;
 
 pub use grants::Granted;
-use wasmtime::{
-    StoreContextMut,
-    component::{HasSelf, Linker, Resource},
-};
+use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::{
-    FsPerms, OpenMode,
-    filesystem::{Descriptor, Dir, WasiFilesystemView},
+    OpenMode,
+    filesystem::{Descriptor, Dir},
     p2::{
-        FsError, FsResult,
+        FsResult,
         bindings::filesystem::{
             preopens,
-            types::{DescriptorFlags, DescriptorType, ErrorCode, Host, HostDescriptor, OpenFlags, PathFlags},
+            types::{self, ErrorCode},
         },
     },
 };
 
-use super::{Abort, State, state::Ended};
-use crate::config::FileGrant;
+use self::{
+    disk::Disk,
+    seen::{Place, Seen},
+    streams::Stream,
+};
+use super::State;
+use crate::journal::Call;
 
-/// The interface as linkers name it.
-const TYPES: &str = "wasi:filesystem/types@0.2.12";
-
-/// Adds the interface of preopened folders, and what is our own of the others.
+/// Adds the interfaces.
 pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    type Opened = Result<Resource<Descriptor>, ErrorCode>;
-    type Opening<'a> = Box<dyn Future<Output = wasmtime::Result<(Opened,)>> + Send + 'a>;
-    type Arguments = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
     preopens::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
-    let mut types = linker.instance(TYPES)?;
-    types.func_wrap_async(
-        "[method]descriptor.open-at",
-        |mut store: StoreContextMut<'_, State>, (at, follow, path, how, flags): Arguments| -> Opening<'_> {
-            Box::new(async move {
-                let state = store.data_mut();
-                let opened = state.open_at(at, follow, path, how, flags).await;
-                Ok((state.answer(opened)?,))
-            })
-        },
-    )?;
-    types.func_wrap(
-        "[method]descriptor.read-via-stream",
-        |mut store: StoreContextMut<'_, State>, (file, at): (Resource<Descriptor>, u64)| {
-            let state = store.data_mut();
-            let stream = state.read_stream(&file, at);
-            Ok((state.answer(stream)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]descriptor.write-via-stream",
-        |mut store: StoreContextMut<'_, State>, (file, at): (Resource<Descriptor>, u64)| {
-            let state = store.data_mut();
-            let stream = state.write_stream(&file, Some(at));
-            Ok((state.answer(stream)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]descriptor.append-via-stream",
-        |mut store: StoreContextMut<'_, State>, (file,): (Resource<Descriptor>,)| {
-            let state = store.data_mut();
-            let stream = state.write_stream(&file, None);
-            Ok((state.answer(stream)?,))
-        },
-    )
+    types::add_to_linker::<State, HasSelf<State>>(linker, |s| s)?;
+    streams::link(linker)
 }
 
+/// A recorded answer of a folder, for people; none where `call` asks no folder.
+pub(super) fn describe(call: Call, bytes: &[u8]) -> Option<String> {
+    call.is_of_files().then(|| record::describe(bytes))
+}
+
+/// The recorded end of a change, for people.
+pub fn describe_change(bytes: &[u8]) -> String {
+    record::describe(bytes)
+}
+
+/// What one run has of its folders.
+pub(super) struct Files {
+    disk: Disk,
+    /// The granted folders, opened when they are first used.
+    roots: Vec<Option<Dir>>,
+    /// What the guest holds, by its place in the table.
+    nodes: BTreeMap<u32, Node>,
+    streams: BTreeMap<u32, Stream>,
+    seen: Seen,
+    /// Changes so far.
+    changes: u32,
+    /// Counts the stretches between two waits; 0 is what was replayed.
+    stretch: u64,
+}
+
+/// A file or folder that the guest has open.
+#[derive(Clone)]
+struct Node {
+    place: Place,
+    folder: bool,
+    mode: OpenMode,
+    /// None until it is first used by this instance.
+    open: Option<Descriptor>,
+    /// This run has removed it since it was opened: nothing leads to it any more.
+    gone: bool,
+}
+
+/// Takes a place in the guest's table: the rest is in [`Files`].
+struct Held;
+
 impl State {
-    /// The guest's error, or a trap.
-    fn answer<T>(&mut self, result: FsResult<T>) -> wasmtime::Result<Result<T, ErrorCode>> {
-        match result {
-            Ok(value) => Ok(Ok(value)),
-            Err(e) => Ok(Err(self.filesystem().convert_error_code(e)?)),
+    fn files(&mut self) -> &mut Files {
+        let grants = self.granted.grants.files.len();
+        self.files.get_or_insert_with(|| {
+            Box::new(Files {
+                disk: Disk::new(),
+                roots: vec![None; grants],
+                nodes: BTreeMap::new(),
+                streams: BTreeMap::new(),
+                seen: Seen::default(),
+                changes: 0,
+                stretch: 1,
+            })
+        })
+    }
+
+    /// The guest has waited: others may have changed what it had read.
+    pub(super) fn waited(&mut self) {
+        if let Some(files) = &mut self.files {
+            files.stretch += 1;
         }
     }
 
-    async fn open_at(
-        &mut self,
-        at: Resource<Descriptor>,
-        follow: PathFlags,
-        path: String,
-        how: OpenFlags,
-        flags: DescriptorFlags,
-    ) -> FsResult<Resource<Descriptor>> {
-        let rep = at.rep();
-        // Opening a FIFO waits for its other end, so look before; what does not exist is `open`'s to judge.
-        let found = self.filesystem().stat_at(Resource::new_borrow(rep), follow, path.clone()).await;
-        if let Ok(found) = found
-            && !matches!(
-                found.type_,
-                DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink
-            )
-        {
-            return Err(ErrorCode::NotPermitted.into());
-        }
-        let opened = self.filesystem().open_at(at, follow, path, how, flags).await?;
-        // And after: the name may have been given to something else in between.
-        let rep = opened.rep();
-        let kind = self.filesystem().get_type(Resource::new_borrow(rep)).await;
-        match kind {
-            Ok(DescriptorType::RegularFile | DescriptorType::Directory) => Ok(opened),
-            kind => {
-                HostDescriptor::drop(&mut self.filesystem(), opened).map_err(FsError::trap)?;
-                Err(kind.err().unwrap_or_else(|| ErrorCode::NotPermitted.into()))
-            }
-        }
+    /// Gives the guest `node`.
+    fn hold(&mut self, node: Node) -> wasmtime::Result<Resource<Descriptor>> {
+        let rep = self.table.push(Held)?.rep();
+        self.files().nodes.insert(rep, node);
+        Ok(Resource::new_own(rep))
     }
+
+    fn node(&mut self, descriptor: &Resource<Descriptor>) -> wasmtime::Result<&mut Node> {
+        let node = self.files().nodes.get_mut(&descriptor.rep());
+        node.ok_or_else(|| wasmtime::Error::msg("no such descriptor"))
+    }
+
+    /// The folder of a grant.
+    fn root(&mut self, grant: usize) -> wasmtime::Result<Dir> {
+        if let Some(root) = &self.files().roots[grant] {
+            return Ok(root.clone());
+        }
+        let root = disk::open_root(&self.granted.grants.files[grant])?;
+        self.files().roots[grant] = Some(root.clone());
+        Ok(root)
+    }
+
+    /// What stands behind `descriptor`, opened again where that was in another instance.
+    fn opened(&mut self, descriptor: &Resource<Descriptor>) -> FsResult<Descriptor> {
+        let mut node = self.node(descriptor).map_err(trap)?.clone();
+        let opened = self.reach(&mut node)?;
+        self.node(descriptor).map_err(trap)?.open = node.open;
+        Ok(opened)
+    }
+
+    fn reach(&mut self, node: &mut Node) -> FsResult<Descriptor> {
+        if let Some(open) = &node.open {
+            return Ok(open.clone());
+        }
+        if node.gone {
+            return Err(ErrorCode::NoEntry.into());
+        }
+        let root = self.root(node.place.0).map_err(trap)?;
+        let opened = self.files().disk.reopen(&root, &node.place.1, node.folder, node.mode)?;
+        node.open = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// A path as the guest would give it.
+    fn guest_path(&self, (grant, path): &Place) -> String {
+        let folder = self.granted.grants.files[*grant].guest.trim_end_matches('/');
+        if path.is_empty() && !folder.is_empty() { folder.to_owned() } else { format!("{folder}/{path}") }
+    }
+}
+
+/// The run ends with `error`.
+fn trap(error: impl Into<wasmtime::Error>) -> wasmtime_wasi::p2::FsError {
+    wasmtime_wasi::p2::FsError::trap(error)
 }
 
 impl preopens::Host for State {
@@ -124,26 +179,16 @@ impl preopens::Host for State {
         self.journal.note("preopens", &[]);
         let granted = self.granted.clone();
         let mut folders = Vec::with_capacity(granted.grants.files.len());
-        for grant in &granted.grants.files {
-            let folder = open_root(grant)?;
-            folders.push((self.table.push(Descriptor::Dir(folder))?, grant.guest.clone()));
+        for (n, grant) in granted.grants.files.iter().enumerate() {
+            let node = Node {
+                place: (n, String::new()),
+                folder: true,
+                mode: disk::mode(grant),
+                open: None,
+                gone: false,
+            };
+            folders.push((self.hold(node)?, grant.guest.clone()));
         }
         Ok(folders)
     }
-}
-
-/// Opens a granted folder. That it cannot be is the host's failure, not the run's.
-fn open_root(grant: &FileGrant) -> wasmtime::Result<Dir> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-    let folder = rustix::fs::open(&grant.host, flags, Mode::empty()).map_err(|e| {
-        tracing::error!(host = %grant.host.display(), guest = grant.guest, "a granted folder cannot be opened: {e}");
-        Ended(Abort::Host(format!("the folder granted as {:?} cannot be opened: {e}", grant.guest)))
-    })?;
-    let (perms, mode) = if grant.write {
-        (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE)
-    } else {
-        (FsPerms::ReadOnly, OpenMode::READ)
-    };
-    Ok(Dir::new(File::from(folder), perms, mode, true))
 }

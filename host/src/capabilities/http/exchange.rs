@@ -25,6 +25,7 @@ use crate::{
     base::{Clock as _, SystemClock, UnixMillis, failpoint, neutral_line},
     capabilities::{
         Abort, Audience, Caller, Granted,
+        effects::Unsent,
         unknown::{self, Choice, Deed, Unknown},
         wit_call::LogLevel,
     },
@@ -129,7 +130,7 @@ impl Shared {
         }
         let end = match ready {
             Ok(ready) => {
-                let unsent = Unsent { journal: &self.journal, k };
+                let unsent = Unsent::new(&self.journal, k);
                 if self.caller.commit().await.is_err() {
                     return std::future::pending().await;
                 }
@@ -140,7 +141,7 @@ impl Shared {
                         "the lease is about to end, and another host may go on with this run".to_owned();
                     return self.end(Abort::Host(why)).await;
                 }
-                std::mem::forget(unsent);
+                unsent.leaves();
                 self.flights.sent(out);
                 let end = self.sent(ready, options).await;
                 failpoint!("effect.after-send");
@@ -322,18 +323,6 @@ fn deed(head: &Parts) -> Deed {
     let authority = uri.authority().map_or("", |a| a.as_str());
     let url = format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path());
     Deed::request(head.method.as_str(), &url)
-}
-
-/// Says, where it is dropped, that nothing of a request was sent, although its start is recorded.
-struct Unsent<'a> {
-    journal: &'a Journal,
-    k: u32,
-}
-
-impl Drop for Unsent<'_> {
-    fn drop(&mut self) {
-        self.journal.answered(self.k, &[]);
-    }
 }
 
 fn cut(text: &str) -> &str {

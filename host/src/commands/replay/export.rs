@@ -1,6 +1,10 @@
 //! A journal outside its store: found by its task, or carried in a file.
 
-use std::{fs, io::Write as _, path::Path};
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
@@ -13,7 +17,7 @@ use crate::{
         out::{Out, note},
         store,
     },
-    config::{Config, Grants, TaskRules},
+    config::{Config, FileGrant, Grants, TaskRules},
     journal::Kept,
     runs::Settings,
     store::{End, Task},
@@ -57,7 +61,7 @@ impl Recorded {
     pub(in crate::commands) fn of(task: &Task, pieces: &[Piece]) -> Result<Self, Failure> {
         if pieces.is_empty() {
             let text = format!(
-                "{}: the task has no journal, because its plugin has a `files` grant, whose use is not recorded yet",
+                "{}: the task has no journal: what it did was over the limit `journal` before it was a task",
                 task.id
             );
             return Err(Failure::refused("no_journal", text));
@@ -120,7 +124,11 @@ pub(crate) async fn export(id: &str, to: &Path, config: &Config, out: Out) -> Re
     let mut header = recorded.kept.header.clone();
     let settings: Settings = serde_json::from_str(&header.policy)
         .map_err(|e| Failure::refused("journal_damaged", format!("its settings cannot be read: {e}")))?;
-    header.policy = serde_json::to_string(&Settings { grants: Grants::default(), ..settings })
+    // Which folders there were is a part of what its guest sees; where they are on this machine is not.
+    let files = settings.grants.files.iter().cloned();
+    let files = files.map(|file| FileGrant { host: PathBuf::new(), ..file }).collect();
+    let grants = Grants { files, ..Grants::default() };
+    header.policy = serde_json::to_string(&Settings { grants, ..settings })
         .map_err(|e| Failure::refused("journal_damaged", e.to_string()))?;
     let pieces = recorded.kept.with(&header);
     let file = File {

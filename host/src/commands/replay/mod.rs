@@ -155,11 +155,11 @@ pub(super) async fn replay(
         compare_fuel,
         Box::new(Shown::new(viewer.clone())),
     );
-    // What was read of folders is in the journal or not at all: none is opened. And nothing is sent.
-    let grants = crate::config::Grants { files: Vec::new(), http: Vec::new(), ..settings.grants };
+    // Nothing is sent, and no folder is opened.
+    let grants = crate::config::Grants { http: Vec::new(), ..settings.grants };
     let setup = Setup {
         limits: settings.limits,
-        grants: Granted::of(&grants).map_err(|e| Failure::refused("journal_damaged", e))?,
+        grants: Granted::elsewhere(&grants).map_err(|e| Failure::refused("journal_damaged", e))?,
         caller: Arc::new(viewer.clone()),
         seed: header.seed,
         journal: journal.clone(),

@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 use super::{Recorded, Verdict, line};
 use crate::{
     base::{Digest, UnixMillis, neutral_line},
-    capabilities::{Asked, Audience, Caller, Stopping, describe_answer, describe_exchange, wit_call},
+    capabilities::{
+        Asked, Audience, Caller, Stopping, describe_answer, describe_change, describe_exchange, wit_call,
+    },
     commands::out::Out,
-    journal::{Call, Entry, Watcher},
+    journal::{CHANGES, Call, Entry, Watcher},
     store::{Answer, QuestionKind},
 };
 
@@ -160,6 +162,17 @@ impl Watcher for Shown {
                 let call = inner.open.take().map_or(Call::Ready, |(_, call)| call);
                 let text = describe_answer(call, answer);
                 inner.step(step, "→", &text, json!({ "answers": call.to_string(), "answer": text }));
+            }
+            Entry::Sent(k, hash, _) if *k >= CHANGES => {
+                inner.end_clocks();
+                let n = k - CHANGES;
+                inner.step(step, "file change", &format!("{n} begun ({hash:016x})"), json!({ "change": n }));
+            }
+            Entry::Answered(k, answer) if *k >= CHANGES => {
+                inner.end_clocks();
+                let (n, text) = (k - CHANGES, describe_change(answer));
+                let detail = format!("{n} done: {text}");
+                inner.step(step, "file change", &detail, json!({ "change": n, "answer": text }));
             }
             Entry::Sent(k, hash, _) => {
                 inner.end_clocks();

@@ -4,6 +4,7 @@
 mod asking;
 mod endings;
 mod fetching;
+mod folder;
 mod outside;
 mod standard;
 mod telling;
@@ -12,6 +13,7 @@ mod work;
 use asking::ask;
 use endings::{cancelled, fail, other, protocol, structured, trap, unsupported};
 use fetching::fetch;
+use folder::steps;
 use outside::{clock, connect, env, list, random, read, write};
 use standard::{config, note};
 use telling::{changed, log, place};
@@ -41,6 +43,7 @@ layby_plugin::plugin! {
         report,
         say,
         shout,
+        steps,
         structured,
         stubborn,
         trap,

@@ -1,0 +1,269 @@
+//! The folders themselves, as wasmtime's own WASI reaches them: below their root, whatever links and `..` say.
+//! Nothing here knows of journals.
+//!
+//! Its functions do their work on the calling thread before they return, though some are `async` by their type.
+
+use std::{
+    fs::File,
+    future::Future,
+    io::{self, IoSlice},
+    os::unix::fs::FileExt as _,
+};
+
+use futures::FutureExt as _;
+use rustix::io::ReadWriteFlags;
+use wasmtime::component::{Resource, ResourceTable};
+use wasmtime_wasi::{
+    FsPerms, OpenMode, WasiCtx, WasiCtxView, WasiView,
+    filesystem::{Descriptor, Dir, WasiFilesystemCtxView, WasiFilesystemView as _},
+    p2::{
+        FsError, FsResult,
+        bindings::filesystem::types::{
+            DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor,
+            HostDirectoryEntryStream, OpenFlags, PathFlags,
+        },
+    },
+};
+
+use super::{
+    record::{Opened, Outcome},
+    seen::Print,
+};
+use crate::{
+    capabilities::{Abort, state::Ended},
+    config::FileGrant,
+};
+
+/// Wasmtime's side of all folders of one run.
+pub(super) struct Disk {
+    ctx: WasiCtx,
+    /// Descriptors while one of its functions has them: what guests hold is in another table.
+    table: ResourceTable,
+}
+
+impl WasiView for Disk {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.ctx, table: &mut self.table }
+    }
+}
+
+/// What `of` came to: it never waits.
+fn now<T>(of: impl Future<Output = FsResult<T>>) -> FsResult<T> {
+    let waits = || FsError::trap(wasmtime::Error::msg("a file operation did not end on its own thread"));
+    of.now_or_never().unwrap_or_else(|| Err(waits()))
+}
+
+impl Disk {
+    pub(super) fn new() -> Self {
+        let mut ctx = WasiCtx::builder();
+        ctx.allow_blocking_current_thread(true);
+        Self { ctx: ctx.build(), table: ResourceTable::new() }
+    }
+
+    /// One of wasmtime's functions on `descriptor`.
+    pub(super) fn with<T>(
+        &mut self,
+        descriptor: &Descriptor,
+        f: impl FnOnce(&mut WasiFilesystemCtxView<'_>, Resource<Descriptor>) -> FsResult<T>,
+    ) -> FsResult<T> {
+        let held = self.table.push(descriptor.clone())?;
+        let done = f(&mut self.filesystem(), Resource::new_borrow(held.rep()));
+        self.table.delete(held)?;
+        done
+    }
+
+    /// The same for two.
+    pub(super) fn with_both<T>(
+        &mut self,
+        one: &Descriptor,
+        two: &Descriptor,
+        f: impl FnOnce(&mut WasiFilesystemCtxView<'_>, Resource<Descriptor>, Resource<Descriptor>) -> FsResult<T>,
+    ) -> FsResult<T> {
+        let held = self.table.push(two.clone())?;
+        let borrowed = Resource::new_borrow(held.rep());
+        let done = self.with(one, |view, one| f(view, one, borrowed));
+        self.table.delete(held)?;
+        done
+    }
+
+    pub(super) fn stat(&mut self, of: &Descriptor) -> FsResult<DescriptorStat> {
+        self.with(of, |view, of| now(view.stat(of)))
+    }
+
+    pub(super) fn stat_at(
+        &mut self,
+        at: &Descriptor,
+        follow: PathFlags,
+        path: &str,
+    ) -> FsResult<DescriptorStat> {
+        self.with(at, |view, at| now(view.stat_at(at, follow, path.to_owned())))
+    }
+
+    /// Opens regular files and folders only.
+    pub(super) fn open_at(
+        &mut self,
+        at: &Descriptor,
+        follow: PathFlags,
+        path: &str,
+        how: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Opened> {
+        // Opening a FIFO waits for its other end, so look before; what does not exist is `open`'s to judge.
+        if let Ok(found) = self.stat_at(at, follow, path)
+            && !matches!(
+                found.type_,
+                DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink
+            )
+        {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let held = self.with(at, |view, at| now(view.open_at(at, follow, path.to_owned(), how, flags)))?;
+        let descriptor = self.table.delete(held)?;
+        // And after: the name may have been given to something else in between.
+        match self.with(&descriptor, |view, opened| now(view.get_type(opened)))? {
+            DescriptorType::RegularFile | DescriptorType::Directory => {}
+            _ => return Err(ErrorCode::NotPermitted.into()),
+        }
+        let (folder, mode) = match &descriptor {
+            Descriptor::Dir(folder) => (true, folder.open_mode),
+            Descriptor::File(file) => (false, file.open_mode),
+        };
+        Ok(Opened { folder, mode, descriptor: Some(descriptor) })
+    }
+
+    /// Opens again what was opened as `mode` before: creates, empties and grants nothing.
+    pub(super) fn reopen(
+        &mut self,
+        root: &Dir,
+        path: &str,
+        folder: bool,
+        mode: OpenMode,
+    ) -> FsResult<Descriptor> {
+        let root = Descriptor::Dir(root.clone());
+        if path.is_empty() {
+            return Ok(root);
+        }
+        let writes = !folder && mode.contains(OpenMode::WRITE);
+        let flags =
+            if writes { DescriptorFlags::READ | DescriptorFlags::WRITE } else { DescriptorFlags::READ };
+        let how = if folder { OpenFlags::DIRECTORY } else { OpenFlags::empty() };
+        let opened = self.open_at(&root, PathFlags::SYMLINK_FOLLOW, path, how, flags)?;
+        match opened.descriptor {
+            Some(Descriptor::File(mut file)) if !folder => {
+                file.open_mode = mode;
+                Ok(Descriptor::File(file))
+            }
+            Some(Descriptor::Dir(mut dir)) if folder => {
+                dir.open_mode = mode;
+                Ok(Descriptor::Dir(dir))
+            }
+            _ => Err(ErrorCode::NoEntry.into()),
+        }
+    }
+
+    /// All entries, by name: a folder's own order is another on another disk.
+    pub(super) fn entries(&mut self, folder: &Descriptor) -> FsResult<Vec<Outcome<DirectoryEntry>>> {
+        let stream = self.with(folder, |view, folder| now(view.read_directory(folder)))?;
+        let mut entries = Vec::new();
+        let ended = loop {
+            let stream = Resource::new_borrow(stream.rep());
+            match now(self.filesystem().read_directory_entry(stream)) {
+                Ok(Some(entry)) => entries.push(Ok(entry)),
+                Ok(None) => break Ok(()),
+                Err(e) => match e.downcast() {
+                    Ok(code) => entries.push(Err(code)),
+                    Err(e) => break Err(FsError::trap(e)),
+                },
+            }
+        };
+        self.table.delete(stream)?;
+        ended?;
+        let name = |entry: &Outcome<DirectoryEntry>| entry.as_ref().ok().map(|entry| entry.name.clone());
+        // What has no name comes last.
+        entries.sort_by_key(|entry| (entry.is_err(), name(entry)));
+        Ok(entries)
+    }
+
+    /// Up to `len` bytes from `at` on; fewer only at the end.
+    pub(super) fn read(&self, of: &Descriptor, len: usize, at: u64) -> FsResult<Vec<u8>> {
+        let file = file(of)?;
+        let mut bytes = vec![0; len];
+        let mut done = 0;
+        while done < len {
+            match file.read_at(&mut bytes[done..], at.saturating_add(done as u64)) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+                Ok(0) => break,
+                Ok(n) => done += n,
+            }
+        }
+        bytes.truncate(done);
+        Ok(bytes)
+    }
+
+    /// Writes all of `bytes`; without a place, at the end.
+    pub(super) fn write(&self, to: &Descriptor, mut bytes: &[u8], at: Option<u64>) -> FsResult<()> {
+        let file = file(to)?;
+        if let Some(at) = at {
+            return Ok(file.write_all_at(bytes, at)?);
+        }
+        while !bytes.is_empty() {
+            match rustix::io::pwritev2(file, &[IoSlice::new(bytes)], 0, ReadWriteFlags::APPEND) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(io::Error::from(e).into()),
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(n) => bytes = &bytes[n..],
+            }
+        }
+        Ok(())
+    }
+
+    /// What `path` looks like now.
+    pub(super) fn print(&mut self, root: &Dir, path: &str) -> FsResult<Print> {
+        let root = Descriptor::Dir(root.clone());
+        let found = if path.is_empty() {
+            self.stat(&root)
+        } else {
+            self.stat_at(&root, PathFlags::SYMLINK_FOLLOW, path)
+        };
+        match found {
+            Ok(stat) => Ok(print(&stat)),
+            Err(e) => e.downcast().map(|_| Print::Absent).map_err(FsError::trap),
+        }
+    }
+}
+
+/// What a path with this `stat` looks like.
+pub(super) fn print(stat: &DescriptorStat) -> Print {
+    let modified = stat
+        .data_modification_timestamp
+        .map_or(0, |at| at.seconds.saturating_mul(1_000_000_000).saturating_add(at.nanoseconds.into()));
+    Print::There { kind: stat.type_ as u8, size: stat.size, modified }
+}
+
+fn file(of: &Descriptor) -> Result<&File, ErrorCode> {
+    match of {
+        Descriptor::File(file) => Ok(&file.file),
+        Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor),
+    }
+}
+
+/// Opens a granted folder. That it cannot be is the host's failure, not the run's.
+pub(super) fn open_root(grant: &FileGrant) -> wasmtime::Result<Dir> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(&grant.host, flags, Mode::empty()).map_err(|e| {
+        tracing::error!(host = %grant.host.display(), guest = grant.guest, "a granted folder cannot be opened: {e}");
+        Ended(Abort::Host(format!("the folder granted as {:?} cannot be opened: {e}", grant.guest)))
+    })?;
+    Ok(Dir::new(File::from(folder), perms(grant), mode(grant), true))
+}
+
+fn perms(grant: &FileGrant) -> FsPerms {
+    if grant.write { FsPerms::ReadWrite } else { FsPerms::ReadOnly }
+}
+
+/// How the folder of a grant is opened.
+pub(super) fn mode(grant: &FileGrant) -> OpenMode {
+    if grant.write { OpenMode::READ | OpenMode::WRITE } else { OpenMode::READ }
+}

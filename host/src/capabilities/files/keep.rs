@@ -1,0 +1,446 @@
+//! One call on a folder: recorded, compared or skipped.
+
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::{
+    filesystem::Descriptor,
+    p2::{FsError, FsResult, bindings::filesystem::types::ErrorCode},
+};
+
+use super::{
+    record,
+    record::{Answer, Kept, Outcome},
+    seen::{Place, Print, follow, join},
+    trap,
+};
+use crate::{
+    base::{Clock as _, SystemClock, UnixMillis, failpoint, neutral_line},
+    capabilities::{
+        Abort, Audience, Caller, Deed, State, Unknown,
+        effects::Unsent,
+        state::Ended,
+        unknown::{self, Choice},
+        wit_call::LogLevel,
+    },
+    journal::{CHANGES, Call, Journal, Recalled, Started},
+};
+
+/// In the stretch of what was replayed.
+const PAST: u64 = 0;
+
+/// One call.
+pub(super) struct Op {
+    call: Call,
+    /// What it does, for people.
+    name: &'static str,
+    places: Vec<Place>,
+    request: Vec<u8>,
+    /// Its answer is about the content of its path.
+    reads: bool,
+    /// Its answer is never asked for again.
+    once: bool,
+    becomes: Becomes,
+}
+
+/// What a change makes of its paths.
+#[derive(Clone, Copy)]
+enum Becomes {
+    Other,
+    /// The first becomes the second.
+    Moved,
+    Gone,
+}
+
+impl Op {
+    /// On what `descriptor` stands for, which is at `place`.
+    pub(super) fn new(call: Call, name: &'static str, descriptor: u32, place: Place) -> Self {
+        let mut request = name.as_bytes().to_vec();
+        request.push(0);
+        request.extend(descriptor.to_le_bytes());
+        Self { call, name, places: vec![place], request, reads: false, once: false, becomes: Becomes::Other }
+    }
+
+    /// On `path` below it.
+    pub(super) fn at(mut self, path: &str) -> Self {
+        self.places[0].1 = join(&self.places[0].1, path);
+        self.with(path.as_bytes())
+    }
+
+    /// And on `path` below another folder.
+    pub(super) fn and(mut self, descriptor: u32, folder: &Place, path: &str) -> Self {
+        self.places.push((folder.0, join(&folder.1, path)));
+        self.with(&descriptor.to_le_bytes()).with(path.as_bytes())
+    }
+
+    /// An argument.
+    pub(super) fn with(mut self, argument: &[u8]) -> Self {
+        self.request.extend((argument.len() as u64).to_le_bytes());
+        self.request.extend_from_slice(argument);
+        self
+    }
+
+    pub(super) fn reads(self) -> Self {
+        Self { reads: true, ..self }
+    }
+
+    pub(super) fn once(self) -> Self {
+        Self { once: true, ..self }
+    }
+
+    pub(super) fn moves(self) -> Self {
+        Self { becomes: Becomes::Moved, ..self }
+    }
+
+    pub(super) fn removes(self) -> Self {
+        Self { becomes: Becomes::Gone, ..self }
+    }
+}
+
+/// What the guest is answered, or a trap.
+fn outcome<T>(of: FsResult<T>) -> Result<Outcome<T>, FsError> {
+    match of {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(e) => e.downcast().map(Err).map_err(FsError::trap),
+    }
+}
+
+fn unreadable() -> FsError {
+    trap(Ended(Abort::Host("an answer of a folder in the journal cannot be read".into())))
+}
+
+/// Says nothing about what is there.
+const fn is_passing(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::Io
+            | ErrorCode::Busy
+            | ErrorCode::Interrupted
+            | ErrorCode::WouldBlock
+            | ErrorCode::InsufficientMemory
+            | ErrorCode::NoDevice
+            | ErrorCode::NoSuchDevice
+    )
+}
+
+/// Returns once the start of change `k` is committed, where the run is a task, and it may be done.
+async fn commits(journal: Journal, caller: Arc<dyn Caller>, k: u32) -> FsResult<()> {
+    let unsent = Unsent::new(&journal, k);
+    if caller.commit().await.is_err() {
+        return std::future::pending().await;
+    }
+    failpoint!("file.after-start-commit");
+    if !caller.may_send() {
+        let why = "the lease is about to end, and another host may go on with this run";
+        return Err(trap(Ended(Abort::Host(why.into()))));
+    }
+    unsent.leaves();
+    Ok(())
+}
+
+impl State {
+    /// An operation named `name` on what `descriptor` stands for.
+    pub(super) fn op(
+        &mut self,
+        call: Call,
+        name: &'static str,
+        descriptor: &Resource<Descriptor>,
+    ) -> FsResult<Op> {
+        let place = self.node(descriptor).map_err(trap)?.place.clone();
+        Ok(Op::new(call, name, descriptor.rep(), place))
+    }
+
+    /// A call that changes nothing: `f` does it.
+    pub(super) fn look<T: Answer>(
+        &mut self,
+        op: &Op,
+        f: impl FnOnce(&mut Self) -> FsResult<T>,
+    ) -> FsResult<T> {
+        let writable = self.is_writable(op);
+        let started = self.journal.start(op.call, &op.request, 0);
+        if let Started::Replayed(bytes) = started.map_err(|mismatch| trap(Ended::mismatch(mismatch)))? {
+            let (kept, seen) = record::decode(&bytes).ok_or_else(unreadable)?;
+            if writable || op.once || self.granted.is_elsewhere() {
+                for (place, print) in op.places.iter().zip(seen) {
+                    self.files().seen.read(place, print, PAST);
+                }
+                return self.recorded(op, kept);
+            }
+            let now = outcome(f(self))?;
+            return self.compared(op, kept, now);
+        }
+        let (outcome, seen) = if self.is_revoked(op) {
+            (Err(ErrorCode::NotPermitted), Vec::new())
+        } else {
+            // Before it is read: what changes in between counts as changed since.
+            let seen = if writable && op.reads { self.prints(op)? } else { Vec::new() };
+            (outcome(f(self))?, seen)
+        };
+        let journal = &self.journal;
+        let bytes = if writable || op.once {
+            record::whole(&outcome, &seen)
+        } else {
+            record::short(&outcome, |bytes| journal.keyed(&[bytes]))
+        };
+        journal.end(&bytes, self.clock.monotonic());
+        let files = self.files();
+        for (place, print) in op.places.iter().zip(seen) {
+            files.seen.read(place, print, files.stretch);
+        }
+        outcome.map_err(FsError::from)
+    }
+
+    /// The answer that was recorded.
+    fn recorded<T>(&self, op: &Op, kept: Kept<T>) -> FsResult<T> {
+        match kept {
+            Kept::Whole(outcome) => outcome.map_err(FsError::from),
+            Kept::Mark(..) => {
+                let path = self.guest_path(&op.places[0]);
+                let why = format!("what it read of {path} is not in the journal, and is not read here");
+                Err(trap(Ended(Abort::Host(why))))
+            }
+        }
+    }
+
+    /// What was recorded against what is there now.
+    fn compared<T: Answer>(&mut self, op: &Op, kept: Kept<T>, now: Outcome<T>) -> FsResult<T> {
+        let journal = &self.journal;
+        let code = now.as_ref().err().copied();
+        let same = match (kept, now) {
+            (Kept::Whole(Ok(recorded)), Ok(now)) => T::settle(recorded, now).map(Ok),
+            (Kept::Whole(Err(recorded)), Err(now)) => (recorded == now).then_some(Err(now)),
+            (Kept::Whole(_), _) => None,
+            (Kept::Mark(hash, len), now) => {
+                record::fits(&now, (hash, len), |bytes| journal.keyed(&[bytes])).then_some(now)
+            }
+        };
+        match same {
+            Some(answer) => answer.map_err(FsError::from),
+            None => Err(self.differs(&op.places[0], code)),
+        }
+    }
+
+    /// The end of a run whose folder is not as it was.
+    fn differs(&mut self, place: &Place, code: Option<ErrorCode>) -> FsError {
+        let path = self.guest_path(place);
+        if let Some(code) = code.filter(|code| is_passing(*code)) {
+            return trap(Ended(Abort::Host(format!("{path} cannot be read now: {}", code.message()))));
+        }
+        let root = match self.root(place.0) {
+            Ok(root) => Descriptor::Dir(root),
+            Err(e) => return trap(e),
+        };
+        // Where a mount is missing, its place is there, and empty.
+        if self.files().disk.entries(&root).is_ok_and(|entries| entries.is_empty()) {
+            let folder = &self.granted.grants.files[place.0].guest;
+            let why =
+                format!("the folder granted as {folder:?} is empty, and was not: is its mount missing?");
+            return trap(Ended(Abort::Host(why)));
+        }
+        trap(Ended(Abort::FileChanged { path }))
+    }
+
+    /// A call that changes something: `f` does it, once. `happened` is its answer where only a person knows that it was
+    /// done.
+    pub(super) async fn change<T: Answer>(
+        &mut self,
+        op: &Op,
+        happened: T,
+        f: impl FnOnce(&mut Self) -> FsResult<T> + Send,
+    ) -> FsResult<T> {
+        if !self.is_writable(op) {
+            self.journal.note(op.name, &op.request);
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let k = CHANGES.saturating_add(self.files().changes);
+        self.files().changes += 1;
+        let hash = self.journal.keyed(&[&op.request]);
+        self.journal.note(op.name, &hash.to_le_bytes());
+        let mismatch = |mismatch| trap(Ended::mismatch(mismatch));
+        let recalled = self.journal.recall(k, hash).map_err(mismatch)?;
+        let answer = recalled.as_ref().and_then(|recalled| recalled.answer.as_deref());
+        if let Some((kept, seen)) = answer.and_then(record::decode::<T>) {
+            let outcome = outcome(self.recorded(op, kept))?;
+            self.has_changed(op, outcome.is_ok(), seen, PAST);
+            return outcome.map_err(FsError::from);
+        }
+        let choice = answer.and_then(Choice::decode);
+        if answer.is_some() && choice.is_none() {
+            return Err(unreadable());
+        }
+        let choice = match (choice, recalled) {
+            (Some(Choice::Happened), _) => Some(Choice::Happened),
+            (choice, recalled) => {
+                self.journal.may_begin(k, hash).map_err(mismatch)?;
+                match recalled {
+                    Some(recalled) => Some(self.resolve(op, k, choice, &recalled).await?),
+                    None => None,
+                }
+            }
+        };
+        if choice == Some(Choice::Happened) {
+            self.has_changed(op, true, Vec::new(), PAST);
+            return Ok(happened);
+        }
+        self.begin(op, k, hash, f).await
+    }
+
+    /// What is to be done about a change that was under way when the run was last seen: an error where that is nothing.
+    async fn resolve(
+        &mut self,
+        op: &Op,
+        k: u32,
+        choice: Option<Choice>,
+        recalled: &Recalled,
+    ) -> FsResult<Choice> {
+        let deed = Deed::change(op.name, &self.guest_path(&op.places[0]));
+        let (number, at) = (u64::from(k - CHANGES), UnixMillis(recalled.at));
+        let unknown = Unknown { deed, number, begun: recalled.starts, at };
+        let choice = match choice {
+            Some(choice) => choice,
+            None => {
+                let caller = self.caller.clone();
+                let choice = unknown::choose(&*caller, &unknown).await;
+                self.journal.answered(k, &choice.encode());
+                choice
+            }
+        };
+        if choice == Choice::Stop { Err(trap(Ended(Abort::Unknown(unknown)))) } else { Ok(choice) }
+    }
+
+    /// Does a change that was not done.
+    async fn begin<T: Answer>(
+        &mut self,
+        op: &Op,
+        k: u32,
+        hash: u64,
+        f: impl FnOnce(&mut Self) -> FsResult<T> + Send,
+    ) -> FsResult<T> {
+        let refused = self.refused(op)?;
+        failpoint!("file.before-start");
+        self.journal.sent(k, hash, SystemClock.now().0);
+        let outcome = match refused {
+            Some(code) => Err(code),
+            None => {
+                commits(self.journal.clone(), self.caller.clone(), k).await?;
+                let outcome = outcome(f(self))?;
+                failpoint!("file.after-change");
+                outcome
+            }
+        };
+        let known = op.places.iter().any(|place| self.files().seen.knows(place));
+        let seen = if known { self.prints(op)? } else { Vec::new() };
+        self.journal.answered(k, &record::whole(&outcome, &seen));
+        // Until it is committed, nobody else would know what became of it.
+        self.caller.commit_soon();
+        failpoint!("file.after-answer");
+        let stretch = self.files().stretch;
+        self.has_changed(op, outcome.is_ok(), seen, stretch);
+        outcome.map_err(FsError::from)
+    }
+
+    /// Why a change is not to be done, if it is not.
+    fn refused(&mut self, op: &Op) -> FsResult<Option<ErrorCode>> {
+        if self.is_revoked(op) {
+            return Ok(Some(ErrorCode::NotPermitted));
+        }
+        let files = self.files();
+        let expected: Vec<_> =
+            op.places.iter().map(|place| files.seen.expects(place, files.stretch)).collect();
+        if expected.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let now = self.prints(op)?;
+        let other = expected.iter().zip(&now).position(|(was, now)| was.is_some_and(|was| was != *now));
+        let Some(place) = other.and_then(|n| op.places.get(n)) else { return Ok(None) };
+        let path = self.guest_path(place);
+        self.warn(&format!(
+            "changed-since-read: {path} is not as this run last read it: `{}` is refused until it is read again",
+            op.name
+        ));
+        // What `wasi:filesystem` has nearest: it can be tried again, once the file was read again.
+        Ok(Some(ErrorCode::Busy))
+    }
+
+    /// What the paths of `op` look like now.
+    fn prints(&mut self, op: &Op) -> FsResult<Vec<Print>> {
+        let mut prints = Vec::with_capacity(op.places.len());
+        for (grant, path) in &op.places {
+            let root = self.root(*grant).map_err(trap)?;
+            prints.push(self.files().disk.print(&root, path)?);
+        }
+        Ok(prints)
+    }
+
+    /// What a change leaves of what is known, and of what is open.
+    fn has_changed(&mut self, op: &Op, done: bool, seen: Vec<Print>, stretch: u64) {
+        let files = self.files();
+        if let (true, Becomes::Moved, [from, to]) = (done, op.becomes, &op.places[..])
+            && from != to
+        {
+            files.seen.moved(from, to);
+            files.each_node(|node| {
+                if node.place == *to {
+                    node.gone = true;
+                } else if node.place.0 == from.0
+                    && !node.gone
+                    && let Some(path) = follow(&node.place.1, &from.1, &to.1)
+                {
+                    node.place = (to.0, path);
+                }
+            });
+        }
+        if let (true, Becomes::Gone, Some(place)) = (done, op.becomes, op.places.first()) {
+            files.each_node(|node| node.gone |= node.place == *place);
+        }
+        // Where it failed nothing is different, unless others did it.
+        for (place, print) in op.places.iter().zip(seen).filter(|_| done) {
+            files.seen.changed(place, print, stretch);
+        }
+    }
+
+    fn is_writable(&self, op: &Op) -> bool {
+        op.places.iter().all(|place| self.granted.grants.files[place.0].write)
+    }
+
+    /// True where policy has taken back a folder since the run began.
+    fn is_revoked(&self, op: &Op) -> bool {
+        let revoked = op.places.iter().find(|place| self.granted.is_revoked(place.0));
+        if let Some(place) = revoked {
+            let grant = &self.granted.grants.files[place.0];
+            self.warn(&format!(
+                "denied: {}; to allow it, add a grant of the folder {:?} to grants.files of this plugin's policy",
+                self.guest_path(place),
+                grant.guest,
+            ));
+        }
+        revoked.is_some()
+    }
+
+    /// Tells the operator.
+    fn warn(&self, text: &str) {
+        if self.journal.speaks() {
+            self.caller.log(Audience::Operator, LogLevel::Warning, &neutral_line(text));
+        }
+    }
+
+    /// A place opened by `opened`, given to the guest.
+    pub(super) fn holds(&mut self, place: Place, opened: record::Opened) -> FsResult<Resource<Descriptor>> {
+        let record::Opened { folder, mode, descriptor } = opened;
+        let node = super::Node { place, folder, mode, open: descriptor, gone: false };
+        self.hold(node).map_err(trap)
+    }
+}
+
+impl super::Files {
+    fn each_node(&mut self, f: impl FnMut(&mut super::Node)) {
+        let streams = self.streams.values_mut().map(|stream| &mut stream.node);
+        self.nodes.values_mut().chain(streams).for_each(f);
+    }
+}
+
+impl Op {
+    pub(super) fn place(&self) -> Place {
+        self.places[0].clone()
+    }
+}
