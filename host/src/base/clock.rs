@@ -21,11 +21,11 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that a test moves from outside: the system's, plus the milliseconds in a file.
+/// A clock that a test moves from outside: the system's, plus the milliseconds in a file, which may be fewer than none.
 #[cfg(feature = "test-hooks")]
 #[derive(Debug)]
 pub struct MovedClock {
-    ahead_ms: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    ahead_ms: std::sync::Arc<std::sync::atomic::AtomicI64>,
 }
 
 #[cfg(feature = "test-hooks")]
@@ -36,9 +36,9 @@ impl MovedClock {
     /// Follows the file that [`MovedClock::VARIABLE`] names, if it is set. The thread that reads it
     /// ends with the clock.
     pub fn from_env() -> Option<Self> {
-        use std::sync::atomic::{AtomicU64, Ordering};
+        use std::sync::atomic::{AtomicI64, Ordering};
         let file = std::env::var_os(Self::VARIABLE)?;
-        let ahead_ms = std::sync::Arc::new(AtomicU64::new(0));
+        let ahead_ms = std::sync::Arc::new(AtomicI64::new(0));
         let ours = std::sync::Arc::downgrade(&ahead_ms);
         std::thread::spawn(move || {
             while let Some(ahead_ms) = ours.upgrade() {
@@ -58,6 +58,7 @@ impl MovedClock {
 #[cfg(feature = "test-hooks")]
 impl Clock for MovedClock {
     fn now(&self) -> UnixMillis {
-        SystemClock.now() + super::Millis(self.ahead_ms.load(std::sync::atomic::Ordering::Relaxed))
+        let ahead_ms = self.ahead_ms.load(std::sync::atomic::Ordering::Relaxed);
+        UnixMillis(SystemClock.now().0.saturating_add_signed(ahead_ms))
     }
 }

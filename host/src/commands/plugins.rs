@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{
     exit::{Exit, Failure},
@@ -52,18 +53,45 @@ pub(crate) fn run(args: &Args, mut config: Config, out: Out) -> Result<Exit, Fai
     }
     let rows = store::block_on(async {
         let store = store::open(&config).await?;
-        let rows = store.plugins().await;
+        let (own, elsewhere) = (store.plugins().await, store.plugins_elsewhere().await);
         store.close().await;
-        Ok(rows?)
+        let own = own?.into_iter().map(|row| Known { replica: None, row });
+        let living = elsewhere?.into_iter().filter(|other| other.lives);
+        let living = living.map(|other| Known { replica: Some(other.replica), row: other.row });
+        Ok(own.chain(living).collect::<Vec<_>>())
     })?;
     if out.json {
-        out.json(&json!({"plugins": rows.iter().map(to_json).collect::<Vec<_>>()}))?;
+        out.json(&json!({"plugins": rows.iter().map(Known::to_json).collect::<Vec<_>>()}))?;
     } else if rows.is_empty() {
         out.text("No plugin is known yet: put NAME.wasm into the plugin folder of a running `layby serve`.")?;
     } else {
         out.text(&text(&rows))?;
     }
     Ok(Exit::Ok)
+}
+
+/// A plugin, and whose.
+struct Known {
+    /// None for the replica of this data folder.
+    replica: Option<Uuid>,
+    row: PluginRow,
+}
+
+impl Known {
+    fn to_json(&self) -> Value {
+        let mut json = to_json(&self.row);
+        json["replica"] = self.replica.map(|replica| replica.to_string()).into();
+        json
+    }
+
+    /// What people read: of a replica the start of its name, as of a digest.
+    fn name(&self) -> String {
+        let name = &self.row.name;
+        match &self.replica {
+            None => name.clone(),
+            Some(replica) => format!("{name} on {}", &replica.simple().to_string()[..12]),
+        }
+    }
 }
 
 /// The component that serves; none where no version does.
@@ -111,21 +139,22 @@ fn some(names: &[String]) -> String {
     }
 }
 
-fn text(rows: &[PluginRow]) -> String {
-    let cells: Vec<Vec<String>> = rows
+fn text(all: &[Known]) -> String {
+    let cells: Vec<Vec<String>> = all
         .iter()
-        .map(|row| {
+        .map(|known| {
+            let row = &known.row;
             let digest = serving(row).map_or_else(|| "-".to_owned(), |d| d.short());
             let [prompts, resources, templates] =
                 [&row.prompts, &row.resources, &row.templates].map(|names| names.len().to_string());
             let tools = some(&row.tools);
-            vec![row.name.clone(), state(row).to_owned(), digest, prompts, resources, templates, tools]
+            vec![known.name(), state(row).to_owned(), digest, prompts, resources, templates, tools]
         })
         .collect();
     let heads = ["PLUGIN", "STATE", "DIGEST", "PROMPTS", "RESOURCES", "TEMPLATES", "TOOLS"];
     let mut text = table(&heads, &cells);
-    for row in rows {
-        let name = neutral_line(&row.name);
+    for known in all {
+        let (name, row) = (neutral_line(&known.name()), &known.row);
         if let Some(r) = refusal(row) {
             let (reason, advice) = (neutral_line(&r.reason), neutral_line(&r.advice));
             let code = neutral_line(&r.code);

@@ -34,8 +34,11 @@ impl Rooms {
     /// # Errors
     /// A store that cannot be used, a folder that cannot be read.
     pub(crate) async fn open(config: &Arc<Config>, cache: Option<&Path>) -> anyhow::Result<Self> {
-        let clock = clock();
+        if !config.store.url.is_empty() {
+            make_private(&config.serve.data)?;
+        }
         let store = store::open(&config.serve.data, &config.store).await?;
+        let clock = store::clock(store.clone(), clock());
         let instances = config.host.concurrency.saturating_add(config.host.waiting);
         let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
         let linked = Arc::new(Linked::new(&engine)?);
@@ -95,6 +98,13 @@ impl Stack {
         self.server.stop().await;
         self.rooms.close(self.drain.saturating_sub(start.elapsed().into())).await;
     }
+}
+
+/// The data folder, where it is missing: it keeps the name of this replica.
+fn make_private(folder: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("the data folder {} cannot be made", folder.display()))
 }
 
 /// The key of request states, made by the first process on this store.

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     base::{Clock, Principal, SystemClock, UnixMillis, neutral_line},
     config::Config,
-    store::{End, Question, Status, Task},
+    store::{End, Question, Status, Task, clock},
     tasks::Tasks,
 };
 
@@ -104,7 +104,8 @@ pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Fail
             store.close().await;
             return list(&tasks?, live, out);
         }
-        let tasks = Tasks::open(store, Arc::new(SystemClock), &config).await?;
+        let clock = clock(store.clone(), Arc::new(SystemClock));
+        let tasks = Tasks::open(store, clock, &config).await?;
         let done = match args.what {
             What::List { .. } | What::Export { .. } => Ok(Exit::Ok),
             What::Show { id } => show(&tasks.get(&me, &id).await?, out),

@@ -193,6 +193,11 @@ impl StoreConfig {
     pub const RECONNECT: Millis = Millis(250);
     /// How long a component stays in the database though nothing names it: its row comes before the plugin's.
     pub const FORGET_COMPONENT: Millis = Millis::from_secs(3600);
+    /// How long a replica that is not heard of keeps the names of its plugins from others: longer than a restart of its
+    /// machine, shorter than whoever replaces it wants to wait.
+    pub const NAMES_HELD: Millis = Millis::from_secs(3600);
+    /// How long it is remembered what such a replica had granted to which component.
+    pub const FORGET_REPLICA: Millis = Millis::from_secs(30 * 24 * 3600);
     /// How long the lease of a dead process is remembered.
     pub const FORGET_PROCESS: Millis = Millis::from_secs(3600);
     /// How long the last commit of a silent writer is remembered; only its own next read asks for it.

@@ -57,6 +57,14 @@ pub(super) struct Version {
     pub(super) built: Built,
 }
 
+/// What is known of a name.
+struct Past<'a> {
+    /// On this replica.
+    row: Option<&'a PluginRow>,
+    /// On others.
+    elsewhere: Vec<PluginRow>,
+}
+
 /// How one check ended.
 pub(super) enum Outcome {
     Ready(Box<Version>),
@@ -100,10 +108,16 @@ impl Checker {
             Read::Done { bytes, text } => (bytes, text),
         };
         let digest = Digest::of(&bytes);
-        if serves && row.is_some_and(|row| self.is_same(name, row, digest, &text)) {
+        let elsewhere = match self.runtime.block_on(self.store.plugins_elsewhere()) {
+            Ok(all) => all,
+            Err(e) => return Outcome::Failed(format!("what other replicas have cannot be read: {e}")),
+        };
+        let elsewhere = elsewhere.into_iter().map(|other| other.row).filter(|row| row.name == name);
+        let past = Past { row, elsewhere: elsewhere.collect() };
+        if serves && self.is_same(name, &past, digest, &text) {
             return Outcome::Same;
         }
-        match self.version(name, digest, &bytes, text, row) {
+        match self.version(name, digest, &bytes, text, &past) {
             Ok(version) => Outcome::Ready(Box::new(version)),
             Err(Stop::Refused(problem)) => Outcome::Refused(problem, Some(digest)),
             Err(Stop::Failed(reason)) => Outcome::Failed(reason),
@@ -111,16 +125,21 @@ impl Checker {
     }
 
     /// True where what serves is this pair, with the grants that it would get now.
-    fn is_same(&self, name: &str, row: &PluginRow, digest: Digest, text: &str) -> bool {
+    fn is_same(&self, name: &str, past: &Past<'_>, digest: Digest, text: &str) -> bool {
+        let Some(row) = past.row else { return false };
         // A host that knew tools only has never asked for its other lists.
         if row.digest != Some(digest) || row.policy != text || Declared::is_tools_only(&row.listed) {
             return false;
         }
         // `trust-replacements` may have been turned on or off since.
         let Ok(policy) = self.policy(name, text) else { return false };
-        let trust = self.config.trust_replacements;
-        let withheld = !swap::gets_grants(Some(row), digest, text, &policy, trust);
+        let withheld = !self.gets_grants(past, digest, text, &policy);
         (withheld && policy.grants != Grants::default()) == row.without_grants
+    }
+
+    fn gets_grants(&self, past: &Past<'_>, digest: Digest, text: &str, policy: &Policy) -> bool {
+        let trust = self.config.trust_replacements;
+        swap::gets_grants(past.row, &past.elsewhere, digest, text, policy, trust)
     }
 
     fn version(
@@ -129,7 +148,7 @@ impl Checker {
         digest: Digest,
         bytes: &[u8],
         text: String,
-        row: Option<&PluginRow>,
+        past: &Past<'_>,
     ) -> Result<Version, Stop> {
         let policy = self.policy(name, &text)?;
         if let Some(pin) = policy.sha256.filter(|pin| *pin != digest) {
@@ -137,7 +156,7 @@ impl Checker {
                 Problem::digest_pin(format!("the component is {digest}, the policy pins {pin}")).into()
             );
         }
-        let with_grants = swap::gets_grants(row, digest, &text, &policy, self.config.trust_replacements);
+        let with_grants = self.gets_grants(past, digest, &text, &policy);
         let granted = self.grants(&policy, with_grants)?;
         let prepared = self.prepare(name, digest, bytes)?;
         let declared = self.list(name, digest, &prepared)?;
@@ -203,7 +222,7 @@ impl Checker {
         })
     }
 
-    fn policy(&self, name: &str, text: &str) -> Result<Policy, Problem> {
+    pub(super) fn policy(&self, name: &str, text: &str) -> Result<Policy, Problem> {
         let folder = &self.config.serve.plugins;
         load_policy(text, &scan::policy_path(folder, name), folder, &self.config)
             .map_err(|e| Problem::bad_policy(e.to_string()))

@@ -19,6 +19,7 @@ use crate::{
     base::Digest,
     capabilities::Granted,
     config::{CallPolicy, FileGrant, Grants, Limits, Policy},
+    store::Elsewhere,
 };
 
 /// Longest wait for a plugin to be ready, before its task is handed back for a while.
@@ -79,7 +80,8 @@ impl Pinned {
 
 impl Plugins {
     /// The tool that a run began with. Questions are put, requests sent, and folders used, only where the plugin's present
-    /// policy has the same grant: a plugin that is gone may do nothing any more.
+    /// policy has the same grant: this replica's, or, where it does not have the plugin, the newest of another one that
+    /// lives. A plugin that is gone everywhere may do nothing any more.
     ///
     /// # Errors
     /// Why there is none now: its kept bytes cannot be read, it does not list the tool, or nobody can say what it is
@@ -150,16 +152,20 @@ impl Plugins {
         if catalog.is_pending(&want.plugin) {
             return Err(format!("the plugin {:?} is not ready yet", want.plugin));
         }
+        let present = match live {
+            Some(live) => live.granted.grants.clone(),
+            None => self.granted_elsewhere(&want.plugin).await?,
+        };
         let is_revoked = |file: &FileGrant| {
             let gives = |now: &FileGrant| {
                 now.host == file.host && now.guest == file.guest && (now.write || !file.write)
             };
-            !live.is_some_and(|live| live.granted.grants.files.iter().any(gives))
+            !present.files.iter().any(gives)
         };
         // They stay in the grants: what was done with them is replayed.
         want.revoked = want.grants.files.iter().filter(|file| is_revoked(file)).cloned().collect();
-        want.grants.ask.retain(|ask| live.is_some_and(|live| live.granted.grants.ask.contains(ask)));
-        want.grants.http.retain(|http| live.is_some_and(|live| live.granted.grants.http.contains(http)));
+        want.grants.ask.retain(|ask| present.ask.contains(ask));
+        want.grants.http.retain(|http| present.http.contains(http));
         Ok(want)
     }
 
@@ -190,6 +196,25 @@ impl Plugins {
             Ok(Err(Stop::Failed(reason))) => Err(reason),
             Ok(Err(Stop::Refused(problem))) => Err(format!("{problem:?}")),
             Err(e) => Err(format!("making its version broke: {e}")),
+        }
+    }
+
+    /// What a plugin that this replica does not have is granted where it serves.
+    async fn granted_elsewhere(&self, plugin: &str) -> Result<Grants, String> {
+        let all = self.checker.store.plugins_elsewhere().await.map_err(|e| e.to_string())?;
+        // The newest first.
+        let serves = |other: &&Elsewhere| other.row.name == plugin && other.row.digest.is_some();
+        let Some(other) = all.iter().filter(|other| other.lives).find(serves) else {
+            return Ok(Grants::default());
+        };
+        if other.row.without_grants {
+            return Ok(Grants::default());
+        }
+        let (checker, row) = (self.checker.clone(), other.row.clone());
+        let policy = tokio::task::spawn_blocking(move || checker.policy(&row.name, &row.policy)).await;
+        match policy.map_err(|e| e.to_string())? {
+            Ok(policy) => Ok(policy.grants),
+            Err(problem) => Err(format!("the policy of another replica: {problem:?}")),
         }
     }
 }

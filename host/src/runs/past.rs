@@ -7,7 +7,7 @@ use super::{
     target::{Kind, Work},
 };
 use crate::{
-    base::Fault,
+    base::{Fault, UnixMillis},
     capabilities::{Began, Request, journal_key},
     config::{CallPolicy, Grants, Limits},
     journal::{Header, Journal, Kept, Start},
@@ -64,17 +64,18 @@ impl Past {
         Ok(Self { seed, journal, began: Began::now() })
     }
 
-    /// Of a run whose journal was `kept`, where its component is compiled as `code` names it.
-    pub(super) fn of(kept: Kept, limits: &Limits, code: u64) -> Self {
+    /// Of a run whose journal was `kept`, where its component is compiled as `code` names it. `wall` is the time by the
+    /// clock that tasks go by, the same on every machine.
+    pub(super) fn of(kept: Kept, limits: &Limits, code: u64, wall: UnixMillis) -> Self {
         let header = &kept.header;
         let (seed, compare_fuel) = (header.seed, header.code == code);
-        let began = resumed(&header.start, now());
+        let began = resumed(&header.start, now(wall));
         let journal = Journal::replay(journal_key(seed), limits.journal.as_usize(), kept, compare_fuel);
         Self { seed, journal, began }
     }
 
-    /// The journal's first piece.
-    pub(super) fn header(&self, work: &Work, request: &Request, client: Client) -> Header {
+    /// The journal's first piece; `wall` as for [`Past::of`].
+    pub(super) fn header(&self, work: &Work, request: &Request, client: Client, wall: UnixMillis) -> Header {
         let (kind, tool, arguments) = match request {
             Request::Tool { name, arguments } => (Kind::Tool, name.clone(), arguments.clone()),
             Request::Prompt { name, arguments } => {
@@ -94,7 +95,7 @@ impl Past {
         };
         let since = u64::try_from(self.began.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let lasted = since.saturating_add(self.began.before);
-        let now = now();
+        let now = now(wall);
         Header {
             digest: work.plugin.digest.0,
             semantics: crate::engine::SEMANTICS,
@@ -115,10 +116,9 @@ impl Past {
 }
 
 /// This moment, by clocks that outlive the process.
-fn now() -> Start {
-    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+fn now(wall: UnixMillis) -> Start {
     Start {
-        wall: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+        wall: wall.0.saturating_mul(1_000_000),
         // A boot that cannot be told is no other process's either: then the wall clock counts.
         boot: os_boot_id().map_or([0; 16], |id| *id.as_bytes()),
         boottime: boottime_ns(),

@@ -177,7 +177,7 @@ impl Runs {
                 subject: Subject::Resource(header.tool),
             },
         };
-        let past = Past::of(kept, &work.plugin.policy.limits, work.plugin.prepared.code());
+        let past = Past::of(kept, &work.plugin.policy.limits, work.plugin.prepared.code(), self.tasks.now());
         let origin = Origin {
             principal: task.principal.clone(),
             client,

@@ -260,7 +260,7 @@ fn both_databases_give_the_same_answers() {
     let (sqlite, postgres): (Arc<dyn Store>, Arc<dyn Store>) = runtime.block_on(async {
         let database = Database::new().await;
         let sqlite = SqliteStore::open(dir.path(), &config).await.unwrap();
-        (sqlite, PostgresStore::open(&database.url, &config).await.unwrap())
+        (sqlite, PostgresStore::open(&database.url, uuid::Uuid::nil(), &config).await.unwrap())
     });
     let mut runner = TestRunner::new(ProptestConfig {
         cases: 60,

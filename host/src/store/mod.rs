@@ -5,11 +5,13 @@ mod batch;
 mod boot;
 #[cfg(test)]
 mod cases;
+mod clock;
 #[cfg(test)]
 mod differential;
 mod error;
 mod model;
 mod postgres;
+mod replica;
 mod sqlite;
 mod values;
 mod work;
@@ -23,8 +25,10 @@ use futures::{
 };
 
 pub use boot::{boottime_ms, boottime_ns, os_boot_id};
+pub use clock::clock;
 pub use model::{
-    Answer, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task, Tombstone,
+    Answer, Elsewhere, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task,
+    Tombstone,
 };
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
@@ -97,7 +101,7 @@ pub async fn open(data: &Path, config: &StoreConfig) -> Result<Arc<dyn Store>, S
     if config.url.is_empty() {
         SqliteStore::open(data, config).await
     } else {
-        PostgresStore::open(&config.url, config).await
+        PostgresStore::open(&config.url, replica::name(data)?, config).await
     }
 }
 
@@ -187,10 +191,22 @@ pub trait Store: Send + Sync + 'static {
     /// The secret of this name, the same for every process on this store: `fresh` where there was none.
     fn secret(&self, name: &'static str, fresh: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, StoreError>>;
 
-    /// The plugins that served last, with their names.
+    /// The time that all processes on this store go by, where `local` is this one's own: a server's, once it was heard.
+    fn now(&self, local: UnixMillis) -> UnixMillis {
+        local
+    }
+
+    /// The plugins that served last, with their names; this replica's own.
     fn plugins(&self) -> BoxFuture<'_, Result<Vec<PluginRow>, StoreError>>;
     /// Adds or replaces one.
     fn put_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// The same, unless a name in it (tool, prompt, URI, template) is another plugin's, of this replica or one that
+    /// lives: then that one's row, and nothing is written.
+    fn adopt_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<Option<PluginRow>, StoreError>>;
+    /// What other replicas have: of each name the newest adoption first.
+    fn plugins_elsewhere(&self) -> BoxFuture<'_, Result<Vec<Elsewhere>, StoreError>> {
+        future::ready(Ok(Vec::new())).boxed()
+    }
     /// Drops one, and with it its ownership of tool names.
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>>;
     /// True where [`Store::put_component`] keeps anything.

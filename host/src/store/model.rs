@@ -1,6 +1,6 @@
 //! What the rows hold. Plain data; the moves of a task are in `tasks/machine.rs`.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -297,4 +297,31 @@ pub struct PluginRow {
     pub adopted_at: UnixMillis,
     /// The newest refused candidate, if any: JSON of `plugins::Refusal`.
     pub refusal: Option<String>,
+}
+
+impl PluginRow {
+    /// Each name that is its own, with its kind: 0 tools, 1 prompts, 2 resources, 3 templates.
+    pub fn names(&self) -> impl Iterator<Item = (usize, &str)> {
+        [&self.tools, &self.prompts, &self.resources, &self.templates]
+            .into_iter()
+            .enumerate()
+            .flat_map(|(kind, names)| names.iter().map(move |name| (kind, name.as_str())))
+    }
+
+    /// True where both own a name.
+    pub fn shares_name(&self, other: &Self) -> bool {
+        let mine: HashSet<(usize, &str)> = self.names().collect();
+        other.names().any(|name| mine.contains(&name))
+    }
+}
+
+/// A plugin on another replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The replica.
+    pub replica: uuid::Uuid,
+    /// False for one that was not heard of for so long ([`crate::config::StoreConfig::NAMES_HELD`]) that it counts no more.
+    pub lives: bool,
+    /// The plugin there.
+    pub row: PluginRow,
 }

@@ -23,6 +23,8 @@ pub(super) enum Work {
         tombstones_before: UnixMillis,
     },
     PutPlugin(Box<PluginRow>),
+    /// The same, unless a name of it is another plugin's.
+    AdoptPlugin(Box<PluginRow>),
     DropPlugin(String),
     /// Kept only where there is none of this name.
     Secret {
@@ -46,6 +48,8 @@ pub(super) enum Done {
     Admitted(Admitted),
     Updated(Box<Updated>),
     Count(u64),
+    /// Whose a name is already.
+    Owner(Option<Box<PluginRow>>),
 }
 
 impl Done {
@@ -97,6 +101,13 @@ impl Queue {
     ) -> Result<Updated, StoreError> {
         match self.write(Work::Update(id, change, pieces)).await? {
             Done::Updated(u) => Ok(*u),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub(super) async fn adopt_plugin(&self, row: PluginRow) -> Result<Option<PluginRow>, StoreError> {
+        match self.write(Work::AdoptPlugin(Box::new(row))).await? {
+            Done::Owner(owner) => Ok(owner.map(|row| *row)),
             other => Err(other.unexpected()),
         }
     }

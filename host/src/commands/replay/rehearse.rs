@@ -57,8 +57,10 @@ pub(crate) fn run(args: &Args, config: &Config, out: Out) -> Result<Exit, Failur
     let name = args.name.as_deref().unwrap_or(stem);
     store::block_on(async {
         let store = store::open(config).await?;
-        let rows = store.plugins().await?;
-        let row = rows.into_iter().find(|row| row.name == name).ok_or_else(|| {
+        // This replica's, or the newest of another.
+        let elsewhere = store.plugins_elsewhere().await?.into_iter().map(|other| other.row);
+        let mut rows = store.plugins().await?.into_iter().chain(elsewhere);
+        let row = rows.find(|row| row.name == name).ok_or_else(|| {
             let text = format!(
                 "{name:?}: no plugin of this name is known in the data folder; name the one that the file is to replace with --name"
             );

@@ -19,25 +19,26 @@ use crate::{
     store::{PluginRow, StoreError},
 };
 
-/// What a plugin owns, in words, in the order of [`owned`].
+/// What a plugin owns, in words, in the order of [`PluginRow::names`].
 const KINDS: [&str; 4] = ["tool name", "prompt name", "resource URI", "URI template"];
 /// From here on they are URIs, which no prefix changes.
 const URIS: usize = 2;
 /// Characters of a name that a message quotes.
 const QUOTED: usize = 200;
 
-/// Each name that is `row`'s own, with its kind.
-fn owned(row: &PluginRow) -> impl Iterator<Item = (usize, &str)> {
-    [&row.tools, &row.prompts, &row.resources, &row.templates]
-        .into_iter()
-        .enumerate()
-        .flat_map(|(kind, names)| names.iter().map(move |name| (kind, name.as_str())))
-}
-
 /// True where `old` owns a name that `new` does not.
 fn frees(old: &PluginRow, new: &PluginRow) -> bool {
-    let kept: HashSet<(usize, &str)> = owned(new).collect();
-    owned(old).any(|name| !kept.contains(&name))
+    let kept: HashSet<(usize, &str)> = new.names().collect();
+    old.names().any(|name| !kept.contains(&name))
+}
+
+/// What is wrong where a name of `wanted` is `owner`'s; none where they have none in common.
+fn clash(wanted: &PluginRow, owner: &PluginRow) -> Option<Problem> {
+    let names: HashSet<(usize, &str)> = wanted.names().collect();
+    let (kind, taken) = owner.names().find(|name| names.contains(name))?;
+    let taken = neutral(taken, QUOTED);
+    let reason = format!("the {} {taken:?} belongs to the plugin {}", KINDS[kind], owner.name);
+    Some(if kind < URIS { Problem::name_taken(reason) } else { Problem::uri_taken(reason) })
 }
 
 impl Watcher {
@@ -45,19 +46,19 @@ impl Watcher {
     pub(super) async fn adopt(&mut self, name: &str, version: Version) {
         match self.taken(name, &version.built).await {
             Err(e) => return self.store_failed(name, &e),
-            Ok(Some(problem)) => {
-                let retry = Instant::now() + self.retry();
-                if let Some(slot) = self.slots.get_mut(name) {
-                    slot.retry_at = Some(retry);
-                }
-                return self.refuse(name, &problem, Some(version.digest)).await;
-            }
+            Ok(Some(problem)) => return self.lacks_a_name(name, &problem, version.digest).await,
             Ok(None) => {}
         }
         let Some(slot) = self.slots.get(name) else { return };
         let row = PluginRow { adopted_at: self.clock.now(), ..slot.row_of(&version) };
-        if let Err(e) = self.store.put_plugin(row.clone()).await {
-            return self.store_failed(name, &e);
+        // Another process may have taken a name since.
+        match self.store.adopt_plugin(row.clone()).await {
+            Err(e) => return self.store_failed(name, &e),
+            Ok(Some(owner)) => {
+                let problem = clash(&row, &owner).unwrap_or_else(|| Problem::name_taken(owner.name));
+                return self.lacks_a_name(name, &problem, version.digest).await;
+            }
+            Ok(None) => {}
         }
         let Some(slot) = self.slots.get_mut(name) else { return };
         let (digest, tools) = (version.digest.short(), row.tools.len());
@@ -82,6 +83,15 @@ impl Watcher {
         }
     }
 
+    /// Refused for as long as a name of it is another plugin's.
+    async fn lacks_a_name(&mut self, name: &str, problem: &Problem, digest: Digest) {
+        let retry = Instant::now() + self.retry();
+        if let Some(slot) = self.slots.get_mut(name) {
+            slot.retry_at = Some(retry);
+        }
+        self.refuse(name, problem, Some(digest)).await;
+    }
+
     /// What lies in the folder is what serves: an older refusal is settled.
     pub(super) async fn accept(&mut self, name: &str) {
         let Some(slot) = self.slots.get_mut(name) else { return };
@@ -92,7 +102,8 @@ impl Watcher {
         }
     }
 
-    /// The first of its names that the host or another plugin owns: one that serves here, or that the store keeps.
+    /// The first of its names that the host or another plugin owns: one that serves here, or that the store keeps, of
+    /// this replica or of one that lives.
     async fn taken(&self, name: &str, built: &Built) -> Result<Option<Problem>, StoreError> {
         let mut wanted = PluginRow::default();
         built.own(&mut wanted);
@@ -101,16 +112,30 @@ impl Watcher {
             let reason = format!("the tool name {own:?} is the host's own (bridge-tools)");
             return Ok(Some(Problem::name_taken(reason)));
         }
-        let wanted: HashSet<(usize, &str)> = owned(&wanted).collect();
         let stored = self.store.plugins().await?;
-        let rows = self.slots.values().map(|s| &s.row).chain(&stored);
-        let clash = rows.filter(|row| row.name != name).find_map(|row| {
-            let (kind, taken) = owned(row).find(|owned| wanted.contains(owned))?;
-            let taken = neutral(taken, QUOTED);
-            let reason = format!("the {} {taken:?} belongs to the plugin {}", KINDS[kind], row.name);
-            Some(if kind < URIS { Problem::name_taken(reason) } else { Problem::uri_taken(reason) })
-        });
-        Ok(clash)
+        let elsewhere = self.store.plugins_elsewhere().await?;
+        let living = elsewhere.iter().filter(|other| other.lives).map(|other| &other.row);
+        let rows = self.slots.values().map(|s| &s.row).chain(&stored).chain(living);
+        Ok(rows.filter(|row| row.name != name).find_map(|row| clash(&wanted, row)))
+    }
+
+    /// The plugins of other replicas that live. Where that cannot be told, none: what served goes on.
+    pub(super) async fn living_elsewhere(&self) -> Vec<PluginRow> {
+        match self.store.plugins_elsewhere().await {
+            Ok(all) => all.into_iter().filter(|other| other.lives).map(|other| other.row).collect(),
+            Err(e) => {
+                tracing::warn!(error = %e, "what other replicas have cannot be read");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Gives up the names of a plugin that does not serve, but not the memory of its grants; the row as it is then.
+    pub(super) async fn without_names(&self, row: PluginRow) -> PluginRow {
+        let PluginRow { name, granted, policy, .. } = row;
+        let row = PluginRow { name, granted, policy, ..PluginRow::default() };
+        self.put(row.clone()).await;
+        row
     }
 
     fn store_failed(&mut self, name: &str, error: &StoreError) {
@@ -232,7 +257,9 @@ impl Watcher {
         let Some(plugin) = slot.live.as_ref().map(|live| Arc::clone(&live.plugin)) else { return Ok(()) };
         let mut row = PluginRow { listed: declared.to_row(), ..slot.row.clone() };
         built.own(&mut row);
-        self.store.put_plugin(row.clone()).await.map_err(|e| e.to_string())?;
+        if let Some(owner) = self.store.adopt_plugin(row.clone()).await.map_err(|e| e.to_string())? {
+            return Err(format!("a name belongs to the plugin {}", owner.name));
+        }
         let freed = frees(&slot.row, &row);
         tracing::info!(
             plugin = %name, tools = row.tools.len(), prompts = row.prompts.len(),

@@ -132,9 +132,14 @@ impl Watcher {
     /// Takes over what the store remembers, and serves again what has a compiled form.
     pub(super) async fn restore(&mut self, rows: Vec<PluginRow>, found: Found) {
         let now = Instant::now();
-        for row in rows {
+        let living = self.living_elsewhere().await;
+        for mut row in rows {
             let name = row.name.clone();
             if found.plugins.contains_key(&name) {
+                // While this replica was away, another one has adopted a plugin with one of its names.
+                if living.iter().any(|other| other.name != name && other.shares_name(&row)) {
+                    row = self.without_names(row).await;
+                }
                 let mut slot = self.new_slot(row);
                 slot.restore_at = slot.row.digest.map(|_| now);
                 self.slots.insert(name, slot);

@@ -101,7 +101,8 @@ impl Driver {
             return Vec::new();
         }
         let (run, request) = (&self.run, &self.request);
-        let head = past.journal.head(|| past.header(&run.work, request, run.client));
+        let now = self.runs.tasks.now();
+        let head = past.journal.head(|| past.header(&run.work, request, run.client, now));
         self.durable.unsaved.extend(head);
         self.durable.unsaved.extend(past.journal.take());
         self.durable.unsaved.clone()

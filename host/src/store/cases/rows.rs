@@ -228,8 +228,18 @@ pub(in crate::store) async fn plugins_and_their_bytes(ground: &dyn Ground) {
     let mut expected = vec![Digest::of(b"0"), Digest::of(b"1"), Digest::of(b"c")];
     expected.sort();
     assert_eq!(used, expected);
+    // A name has one owner, of whatever kind the name is; whose it was may take it.
+    let rival =
+        |name: &str| PluginRow { name: name.into(), templates: vec!["d:{f}".into()], ..PluginRow::default() };
+    assert_eq!(store.adopt_plugin(rival("r")).await.unwrap().unwrap().name, "p");
+    assert_eq!(store.plugins().await.unwrap().len(), 2);
+    let other_kind = PluginRow { prompts: vec!["a".into()], ..rival("q") };
+    let other_kind = PluginRow { templates: Vec::new(), ..other_kind };
+    assert_eq!(store.adopt_plugin(other_kind).await.unwrap(), None);
+    assert_eq!(store.adopt_plugin(rival("p")).await.unwrap(), None);
     store.drop_plugin("p".into()).await.unwrap();
     assert_eq!(store.plugins().await.unwrap().len(), 1);
+    assert_eq!(store.adopt_plugin(rival("r")).await.unwrap(), None);
 }
 
 pub(in crate::store) async fn several_stores_share_a_database(ground: &dyn Ground) {

@@ -1,7 +1,9 @@
 //! PostgreSQL, for processes on many machines: one writer and a few readers of each. Leases go by the
 //! server's clock.
 
+mod clock;
 mod notices;
+mod plugins;
 mod rows;
 mod server;
 mod sql;
@@ -13,7 +15,7 @@ use std::{
     str::FromStr as _,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -22,11 +24,13 @@ use futures::{FutureExt as _, future::BoxFuture, stream::BoxStream};
 use sqlx::{ConnectOptions as _, Connection as _, Pool, migrate::Migrator, pool::PoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgRow, Postgres};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 pub(super) use self::server::error;
-use self::writer::Writer;
+use self::{clock::ServerClock, writer::Writer};
 use super::{
-    Admitted, Change, Hint, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated,
+    Admitted, Change, Elsewhere, Hint, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated,
+    boottime_ms,
     values::{self, signed},
     work::{Queue, Work, serve},
 };
@@ -50,10 +54,13 @@ pub struct PostgresStore {
     writer: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
     takeover: Millis,
+    clock: ServerClock,
 }
 
 /// What the writer must know of its store.
 struct Shared {
+    /// Whose plugins are this process's own.
+    replica: Uuid,
     /// The process whose heartbeats came through this store.
     me: Mutex<Option<BootId>>,
     closing: AtomicBool,
@@ -74,23 +81,27 @@ impl Shared {
 impl PostgresStore {
     /// Opens the database that `url` (`postgres://USER@HOST/DATABASE`) names, and brings its schema up to
     /// date. What the URL leaves out comes from `PGHOST`, `PGPASSWORD` and the like. Needs a tokio runtime,
-    /// which the writer lives on until [`Store::close`].
+    /// which the writer lives on until [`Store::close`]. `replica` is whose plugins are its own.
     ///
     /// # Errors
     /// A server that cannot be reached, is a read-only copy or older than 15; a newer schema.
-    pub async fn open(url: &str, config: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(Self::open_concrete(url, config).await?)
+    pub async fn open(url: &str, replica: Uuid, config: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Self::open_concrete(url, replica, config).await?)
     }
 
-    async fn open_concrete(url: &str, config: &StoreConfig) -> Result<Arc<Self>, StoreError> {
+    async fn open_concrete(url: &str, replica: Uuid, config: &StoreConfig) -> Result<Arc<Self>, StoreError> {
         let options = options(url, config)?;
         let within = config.busy_timeout.duration();
         let answer_within = (config.statement_timeout + config.busy_timeout).duration();
         tokio::time::timeout(answer_within, migrate(&options))
             .await
             .map_err(|_| StoreError::Unreachable("the server does not answer".into()))??;
-        let shared =
-            Arc::new(Shared { me: Mutex::default(), closing: AtomicBool::new(false), answer_within });
+        let shared = Arc::new(Shared {
+            replica,
+            me: Mutex::default(),
+            closing: AtomicBool::new(false),
+            answer_within,
+        });
         let writer = Writer::open(options.clone(), shared.clone(), config).await?;
         let pool = |connections: u32| {
             PoolOptions::new()
@@ -110,6 +121,7 @@ impl PostgresStore {
             writer,
             shared,
             takeover: config.takeover,
+            clock: ServerClock::default(),
         }))
     }
 
@@ -159,6 +171,11 @@ impl PostgresStore {
         let rows = self.rows(query).await?;
         let row = rows.first().ok_or_else(|| StoreError::Other("the server answered nothing".into()))?;
         Ok(row.try_get(0)?)
+    }
+
+    async fn plugins_of(&self, sql: &'static str) -> Result<Vec<PgRow>, StoreError> {
+        let me = self.shared.replica.as_bytes().to_vec();
+        self.rows(|| query(sql).bind(me.clone()).bind(plugins::names_held())).await
     }
 
     fn takeover(&self) -> i64 {
@@ -343,7 +360,16 @@ impl Store for PostgresStore {
     fn heartbeat(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
         async move {
             *self.shared.me.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.boot);
-            self.rows(|| server::heartbeat(&lease)).await?;
+            // Of the last try, whose answer it is.
+            let sent = AtomicU64::new(0);
+            let beat = || {
+                sent.store(boottime_ms(), Ordering::Relaxed);
+                server::heartbeat(&lease)
+            };
+            let time: i64 = self.one(beat).await?;
+            self.clock.heard(sent.load(Ordering::Relaxed), u64::try_from(time).unwrap_or(0));
+            let me = self.shared.replica.as_bytes().to_vec();
+            self.rows(|| query(sql::SEE_KNOWN_REPLICA).bind(me.clone())).await?;
             let long_over = signed(StoreConfig::FORGET_PROCESS.0);
             self.rows(|| query(sql::FORGET_PROCESSES).bind(long_over)).await?;
             Ok(())
@@ -389,8 +415,21 @@ impl Store for PostgresStore {
         .boxed()
     }
 
+    fn now(&self, local: UnixMillis) -> UnixMillis {
+        self.clock.now().unwrap_or(local)
+    }
+
     fn plugins(&self) -> BoxFuture<'_, Result<Vec<PluginRow>, StoreError>> {
-        async { self.rows(|| query(sql::PLUGINS)).await?.iter().map(rows::plugin).collect() }.boxed()
+        async { self.plugins_of(sql::PLUGINS).await?.iter().map(rows::plugin).collect() }.boxed()
+    }
+
+    fn plugins_elsewhere(&self) -> BoxFuture<'_, Result<Vec<Elsewhere>, StoreError>> {
+        async { self.plugins_of(sql::PLUGINS_ELSEWHERE).await?.iter().map(plugins::elsewhere).collect() }
+            .boxed()
+    }
+
+    fn adopt_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<Option<PluginRow>, StoreError>> {
+        self.queue.adopt_plugin(row).boxed()
     }
 
     fn put_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<(), StoreError>> {

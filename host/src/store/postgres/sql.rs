@@ -264,7 +264,8 @@ pub(super) const DELETE_COMPONENTS: &str = "DELETE FROM components c
 /// `$2` milliseconds from now.
 pub(super) const HEARTBEAT: &str = "INSERT INTO processes (boot, until)
  VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond')
- ON CONFLICT (boot) DO UPDATE SET until = excluded.until";
+ ON CONFLICT (boot) DO UPDATE SET until = excluded.until
+ RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 /// Rows of processes that no live task names any more and whose lease is over by `$1` milliseconds.
 pub(super) const FORGET_PROCESSES: &str = "DELETE FROM processes p
  WHERE until < clock_timestamp() - $1 * interval '1 millisecond'
@@ -283,18 +284,44 @@ pub(super) const LAST_WRITTEN: &str = "SELECT sequence FROM writers WHERE writer
 
 pub(super) const NOTIFY: &str = "SELECT pg_notify('layby', $1)";
 
-pub(super) const PLUGINS: &str =
-    "SELECT name, digest, granted, policy, without_grants, tools, prompts, resources,
-    templates, listed, adopted_at, refusal FROM plugins ORDER BY name";
+macro_rules! select_plugins {
+    ($rest:literal) => {
+        concat!(
+            "SELECT name, digest, granted, policy, without_grants, tools, prompts, resources,
+    templates, listed, adopted_at, refusal, replica,
+    seen_at > clock_timestamp() - $2 * interval '1 millisecond' AS lives
+ FROM plugins JOIN replicas USING (replica) ",
+            $rest
+        )
+    };
+}
+/// `$1` this replica, `$2` how many milliseconds a replica lives without being heard of.
+pub(super) const PLUGINS: &str = select_plugins!("WHERE replica = $1 ORDER BY name");
+/// Those of all others.
+pub(super) const PLUGINS_ELSEWHERE: &str =
+    select_plugins!("WHERE replica <> $1 ORDER BY name, adopted_at DESC, replica");
+/// Whoever may own a name that the plugin `$3` wants.
+pub(super) const OWNERS: &str = select_plugins!(
+    "WHERE name <> $3 AND (replica = $1 OR seen_at > clock_timestamp() - $2 * interval '1 millisecond')
+ ORDER BY name, replica"
+);
+pub(super) const SEE_REPLICA: &str = "INSERT INTO replicas (replica, seen_at) VALUES ($1, clock_timestamp())
+ ON CONFLICT (replica) DO UPDATE SET seen_at = excluded.seen_at";
+/// One without plugins need not be known.
+pub(super) const SEE_KNOWN_REPLICA: &str =
+    "UPDATE replicas SET seen_at = clock_timestamp() WHERE replica = $1";
+/// `$1` milliseconds; their plugins go with them.
+pub(super) const DELETE_REPLICAS: &str =
+    "DELETE FROM replicas WHERE seen_at < clock_timestamp() - $1 * interval '1 millisecond'";
 pub(super) const PUT_PLUGIN: &str =
     "INSERT INTO plugins (name, digest, granted, policy, without_grants, tools,
-    prompts, resources, templates, listed, adopted_at, refusal)
- VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
- ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, granted = excluded.granted,
+    prompts, resources, templates, listed, adopted_at, refusal, replica)
+ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ ON CONFLICT (replica, name) DO UPDATE SET digest = excluded.digest, granted = excluded.granted,
     policy = excluded.policy, without_grants = excluded.without_grants, tools = excluded.tools,
     prompts = excluded.prompts, resources = excluded.resources, templates = excluded.templates,
     listed = excluded.listed, adopted_at = excluded.adopted_at, refusal = excluded.refusal";
-pub(super) const DROP_PLUGIN: &str = "DELETE FROM plugins WHERE name = $1";
+pub(super) const DROP_PLUGIN: &str = "DELETE FROM plugins WHERE name = $1 AND replica = $2";
 pub(super) const DIGESTS: &str = "SELECT digest FROM plugins WHERE digest IS NOT NULL
  UNION SELECT granted FROM plugins WHERE granted IS NOT NULL
  UNION SELECT digest FROM tasks WHERE outcome IS NULL";

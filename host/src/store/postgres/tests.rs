@@ -63,7 +63,7 @@ impl Database {
 
 impl Ground for Database {
     fn open<'a>(&'a self, config: &'a StoreConfig) -> BoxFuture<'a, Arc<dyn Store>> {
-        async { PostgresStore::open(&self.url, config).await.expect("a store") }.boxed()
+        async { PostgresStore::open(&self.url, Uuid::nil(), config).await.expect("a store") }.boxed()
     }
 
     fn is_one_machine(&self) -> bool {
@@ -100,7 +100,7 @@ fn ok(updated: Result<Updated, StoreError>) -> Task {
 #[tokio::test]
 async fn what_is_no_server_is_named() {
     let config = StoreConfig { busy_timeout: Millis(500), ..StoreConfig::default() };
-    let opened = async |url: &str| PostgresStore::open(url, &config).await.err().unwrap();
+    let opened = async |url: &str| PostgresStore::open(url, Uuid::nil(), &config).await.err().unwrap();
     assert!(matches!(opened("postgres://").await, StoreError::Unreachable(_) | StoreError::Other(_)));
     assert!(matches!(opened("postgres://x@127.0.0.1:1/x").await, StoreError::Unreachable(_)));
     let database = Database::new().await;
@@ -133,7 +133,7 @@ async fn a_server_in_recovery_is_refused() {
         c.execute(statement).await.unwrap();
     }
     let url = format!("{}?options=-csearch_path%3Dcopy%2Cpg_catalog%2Cpublic", database.url);
-    match PostgresStore::open(&url, &StoreConfig::default()).await.err() {
+    match PostgresStore::open(&url, Uuid::nil(), &StoreConfig::default()).await.err() {
         Some(StoreError::Unreachable(why)) => assert!(why.contains("primary"), "{why}"),
         other => panic!("{other:?}"),
     }
@@ -338,7 +338,7 @@ async fn a_commit_whose_answer_is_lost_is_looked_up() {
     let database = Database::new().await;
     let proxy = Proxy::new(&database).await;
     let url = format!("{}?sslmode=disable", database.through(proxy.port));
-    let store = PostgresStore::open(&url, &StoreConfig::default()).await.unwrap();
+    let store = PostgresStore::open(&url, Uuid::nil(), &StoreConfig::default()).await.unwrap();
     let t = task(1);
     store.insert(t.clone(), vec![vec![0].into()]).await.unwrap();
     for n in 1..5_u8 {
@@ -360,6 +360,7 @@ async fn an_unknown_commit_waits_for_the_one_under_way() {
     open(&database).await.close().await;
     let config = StoreConfig::default();
     let shared = Arc::new(Shared {
+        replica: Uuid::nil(),
         me: Mutex::default(),
         closing: AtomicBool::new(false),
         answer_within: Duration::from_secs(15),

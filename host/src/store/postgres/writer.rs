@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Shared, notices,
+    Shared, notices, plugins,
     rows::{self, Rows},
     server, sql,
 };
@@ -17,7 +17,7 @@ use crate::{
     base::{Digest, TaskId, failpoint},
     config::StoreConfig,
     store::{
-        PluginRow, StoreError,
+        StoreError,
         batch::{Batch, Key, Wanted},
         values::{self, Sink as _, signed},
         work::{Commit, Done, Work},
@@ -98,7 +98,7 @@ impl Writer {
         let mut done = batch.apply(work)?;
         let mut wrote = write_tasks(c, &batch).await?;
         for (done, work) in done.iter_mut().zip(work) {
-            if let Some(other) = write_other(c, work).await? {
+            if let Some(other) = write_other(c, self.shared.replica, work).await? {
                 *done = other;
                 wrote = true;
             }
@@ -281,7 +281,7 @@ async fn write_tasks(c: &mut PgConnection, batch: &Batch<'_>) -> Result<bool, St
 }
 
 /// Work that is not of one task; none where it is.
-async fn write_other(c: &mut PgConnection, work: &Work) -> Result<Option<Done>, StoreError> {
+async fn write_other(c: &mut PgConnection, me: Uuid, work: &Work) -> Result<Option<Done>, StoreError> {
     match work {
         Work::Insert(..) | Work::Admit(..) | Work::Update(..) | Work::Close => return Ok(None),
         Work::Heartbeat(lease) => {
@@ -299,36 +299,23 @@ async fn write_other(c: &mut PgConnection, work: &Work) -> Result<Option<Done>, 
             let silent = signed(StoreConfig::FORGET_WRITER.0);
             sqlx::query(sql::DELETE_WRITERS).bind(silent).execute(&mut *c).await?;
             let unnamed = signed(StoreConfig::FORGET_COMPONENT.0);
-            sqlx::query(sql::DELETE_COMPONENTS).bind(unnamed).execute(c).await?;
+            sqlx::query(sql::DELETE_COMPONENTS).bind(unnamed).execute(&mut *c).await?;
+            let unseen = signed(StoreConfig::FORGET_REPLICA.0);
+            sqlx::query(sql::DELETE_REPLICAS).bind(unseen).execute(c).await?;
             return Ok(Some(Done::Count(u64::try_from(gone).unwrap_or(0))));
         }
-        Work::PutPlugin(row) => put_plugin(c, row).await?,
+        Work::PutPlugin(row) => plugins::put(c, me, row).await?,
+        Work::AdoptPlugin(row) => {
+            let owner = plugins::adopt(c, me, row).await?;
+            return Ok(Some(Done::Owner(owner.map(Box::new))));
+        }
         Work::DropPlugin(name) => {
-            sqlx::query(sql::DROP_PLUGIN).bind(name.as_bytes()).execute(c).await?;
+            let drop = sqlx::query(sql::DROP_PLUGIN).bind(name.as_bytes());
+            drop.bind(&me.as_bytes()[..]).execute(c).await?;
         }
         Work::Secret { name, fresh } => {
             sqlx::query(sql::KEEP_SECRET).bind(*name).bind(&fresh[..]).execute(c).await?;
         }
     }
     Ok(Some(Done::Written))
-}
-
-async fn put_plugin(c: &mut PgConnection, row: &PluginRow) -> Result<(), StoreError> {
-    let names = |names: &Vec<String>| serde_json::to_vec(names).map_err(|e| StoreError::Other(e.to_string()));
-    sqlx::query(sql::PUT_PLUGIN)
-        .bind(row.name.as_bytes())
-        .bind(row.digest.as_ref().map(|d| &d.0[..]))
-        .bind(row.granted.as_ref().map(|d| &d.0[..]))
-        .bind(row.policy.as_bytes())
-        .bind(row.without_grants)
-        .bind(names(&row.tools)?)
-        .bind(names(&row.prompts)?)
-        .bind(names(&row.resources)?)
-        .bind(names(&row.templates)?)
-        .bind(row.listed.as_bytes())
-        .bind(signed(row.adopted_at.0))
-        .bind(row.refusal.as_ref().map(|r| r.as_bytes()))
-        .execute(c)
-        .await?;
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::SqliteConnection;
 
 use super::{
-    rows::Rows,
+    rows::{self, Rows},
     sql::{self, Bulk},
 };
 use crate::{
@@ -215,6 +215,21 @@ pub(super) async fn sweep(
     let silent = now.0.saturating_sub(StoreConfig::FORGET_WRITER.0);
     sqlx::query(sql::DELETE_WRITERS).bind(signed(silent)).execute(c).await?;
     Ok(gone.rows_affected())
+}
+
+/// Writes a row, unless a name in it belongs to another plugin: then that one's row.
+pub(super) async fn adopt_plugin(
+    c: &mut SqliteConnection,
+    row: &PluginRow,
+) -> Result<Option<PluginRow>, StoreError> {
+    for other in sqlx::query(sql::PLUGINS).fetch_all(&mut *c).await? {
+        let other = rows::plugin(&other)?;
+        if other.name != row.name && row.shares_name(&other) {
+            return Ok(Some(other));
+        }
+    }
+    put_plugin(c, row).await?;
+    Ok(None)
 }
 
 pub(super) async fn put_plugin(c: &mut SqliteConnection, row: &PluginRow) -> Result<(), StoreError> {

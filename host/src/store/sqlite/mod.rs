@@ -332,6 +332,10 @@ impl Store for SqliteStore {
         self.queue.written(Work::PutPlugin(Box::new(row))).boxed()
     }
 
+    fn adopt_plugin(&self, row: PluginRow) -> BoxFuture<'_, Result<Option<PluginRow>, StoreError>> {
+        self.queue.adopt_plugin(row).boxed()
+    }
+
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>> {
         self.queue.written(Work::DropPlugin(name)).boxed()
     }

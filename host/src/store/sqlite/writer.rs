@@ -69,6 +69,10 @@ impl Writer {
                 return super::batch::sweep(c, *now, *tombstones_before).await.map(|n| Some(Done::Count(n)));
             }
             Work::PutPlugin(row) => super::batch::put_plugin(c, row).await?,
+            Work::AdoptPlugin(row) => {
+                let owner = super::batch::adopt_plugin(c, row).await?;
+                return Ok(Some(Done::Owner(owner.map(Box::new))));
+            }
             Work::DropPlugin(name) => {
                 sqlx::query(sql::DROP_PLUGIN).bind(name).execute(c).await?;
             }

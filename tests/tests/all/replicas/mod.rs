@@ -1,10 +1,12 @@
 //! Several hosts on one database: on PostgreSQL with folders of their own, as on machines of their own, and on one
 //! SQLite file.
 
+mod clocks;
 mod commits;
 mod everywhere;
 mod outage;
 mod paused;
+mod plugins;
 mod retries;
 
 use std::process::Command;
