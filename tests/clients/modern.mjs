@@ -1,7 +1,8 @@
 // Drives a server with npm's official client alone (`@modelcontextprotocol/client`), which speaks both eras and knows
-// no tasks: its questions come as rounds of one call. The plan is that of steps.mjs.
+// no tasks: its questions come as rounds of one call. The plan is that of steps.mjs, and may have `oauth`, the options of
+// a ClientCredentialsProvider.
 
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { answerQuestion, clientInfo, elicited, print, roots, run, sampled, transport } from "./steps.mjs";
@@ -30,7 +31,8 @@ run(async (target, plan, inbox) => {
   client.setNotificationHandler("notifications/resources/updated", ({ params }) =>
     inbox.put("notifications/resources/updated", params),
   );
-  await client.connect(transport(target, plan, StdioClientTransport, StreamableHTTPClientTransport));
+  const authProvider = plan.oauth && new ClientCredentialsProvider(plan.oauth);
+  await client.connect(transport(target, plan, StdioClientTransport, StreamableHTTPClientTransport, authProvider));
   const era = client.getProtocolEra();
   print("connected", { era, version: client.getNegotiatedProtocolVersion?.(), server: client.getServerVersion() });
 

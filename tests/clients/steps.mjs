@@ -26,9 +26,9 @@ const EXPECT_MS = 10_000;
 export const print = (event, rest = {}) => process.stdout.write(`${JSON.stringify({ event, ...rest })}\n`);
 
 /** The way to TARGET, made with an SDK's transports. */
-export function transport(target, plan, Stdio, Http) {
+export function transport(target, plan, Stdio, Http, authProvider) {
   if (Array.isArray(target)) return new Stdio({ command: target[0], args: target.slice(1), stderr: "inherit" });
-  return new Http(new URL(target), { requestInit: { headers: plan.headers ?? {} } });
+  return new Http(new URL(target), { requestInit: { headers: plan.headers ?? {} }, authProvider });
 }
 
 /** MCP's elicitation result from an answer of the plan. */

@@ -22,6 +22,7 @@ pub struct Setup {
     args: Vec<String>,
     cold: bool,
     cache: Option<PathBuf>,
+    port: u16,
 }
 
 impl Default for Setup {
@@ -40,7 +41,15 @@ impl Setup {
         for name in ["plugins", "files"] {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        Self { folder, config: String::new(), env: Vec::new(), args: Vec::new(), cold: false, cache: None }
+        Self {
+            folder,
+            config: String::new(),
+            env: Vec::new(),
+            args: Vec::new(),
+            cold: false,
+            cache: None,
+            port: 0,
+        }
     }
 
     /// A host that serves `probe` with this policy, and may ask everything.
@@ -98,6 +107,12 @@ impl Setup {
             Some(url) => Database::Postgres(url.to_owned()),
             None => Database::Sqlite(self.data().join("layby.db")),
         }
+    }
+
+    /// On this port of 127.0.0.1.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
     }
 
     /// Without the shared cache of compiled code.
@@ -171,7 +186,7 @@ impl Setup {
         }
         fs::write(self.root().join("layby.toml"), &self.config).expect("the configuration can be written");
         let mut command = Command::new(guests::layby());
-        command.args(["serve", "--listen", "127.0.0.1:0", "--config", "layby.toml"]);
+        command.args(["serve", "--config", "layby.toml", "--listen", &format!("127.0.0.1:{}", self.port)]);
         command.arg("--plugins").arg(self.plugins()).arg("--data").arg(self.data());
         command.args(&self.args).current_dir(self.root()).stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {

@@ -7,6 +7,7 @@ pub mod command;
 mod dice;
 pub mod guests;
 pub mod host;
+pub mod issuer;
 pub mod journal;
 pub mod older;
 pub mod postgres;

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Folders below `tests/clients` with packages of their own: they conflict with each other, or are big.
-const NPM: [&str; 4] = ["", "conformance", "legacy", "inspector"];
+const NPM: [&str; 5] = ["", "conformance", "legacy", "inspector", "issuer"];
 
 /// Environments by the names of their files, `tests/clients/python/NAME.txt`.
 const PYTHON: [&str; 3] = ["fastmcp", "mcp1", "mcp2"];

@@ -127,6 +127,16 @@ impl Principal {
         Self("anonymous".into())
     }
 
+    /// The bearer of a static token. Rotating the token keeps its name.
+    pub fn token(name: &str) -> Self {
+        Self(format!("token:{name}").into())
+    }
+
+    /// The subject of an issuer's access token, or its client where it has no subject.
+    pub fn oauth(issuer: &str, subject: &str) -> Self {
+        Self(format!("oauth:{issuer}|{subject}").into())
+    }
+
     /// Commands that act on a host's data.
     pub fn operator() -> Self {
         Self("operator".into())

@@ -22,6 +22,7 @@ mod stdio;
 mod store;
 mod tasks;
 mod temporary;
+mod token;
 
 use exit::{EXIT_CODES, Exit, Failure};
 use out::{Color, Out};
@@ -87,10 +88,13 @@ enum Command {
     /// See, answer, cancel and export the tasks of a data folder, beside a running server
     #[command(after_help = EXIT_CODES)]
     Tasks(tasks::Args),
+    /// Make, show and take back tokens by which callers say who they are
+    #[command(after_help = EXIT_CODES)]
+    Token(token::Args),
 }
 
 /// Variables that belong to the command line and not to the configuration.
-const OWN_VARIABLES: [&str; 3] = ["LAYBY_CONFIG", "LAYBY_COLOR", "LAYBY_LOG"];
+const OWN_VARIABLES: [&str; 4] = ["LAYBY_CONFIG", "LAYBY_COLOR", "LAYBY_LOG", "LAYBY_TOKEN"];
 
 impl Global {
     fn out(&self) -> Out {
@@ -167,6 +171,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Plugins(args) => plugins::run(&args, global.load()?, out),
         Command::Replay(args) => replay::run(args, global.load()?, out),
         Command::Tasks(args) => tasks::run(args, global.load()?, out),
+        Command::Token(args) => token::run(args, &global.load()?, out),
     }
 }
 

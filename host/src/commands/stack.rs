@@ -8,9 +8,9 @@ use super::exit::Failure;
 use crate::{
     base::{Clock, Millis, SystemClock},
     capabilities::Linked,
-    config::Config,
+    config::{Config, ConfigError},
     engine::Engine,
-    http::{App, Server, bind},
+    http::{App, Auth, Server, bind},
     mcp::Handler,
     plugins::Plugins,
     runs::{Runs, SEALING_KEY},
@@ -76,13 +76,16 @@ impl Stack {
     /// An address that cannot be bound, a store that cannot be used, a folder that cannot be read.
     pub(crate) async fn start(config: Config, cache: Option<&Path>) -> anyhow::Result<Self> {
         // First, since it is what goes wrong most: nothing else has been touched then.
-        let listener =
-            bind(&config.serve).await.map_err(|e| Failure::usage("listen_refused", format!("{e:#}")))?;
+        let listener = bind(&config.serve, config.auth.is_on())
+            .await
+            .map_err(|e| Failure::usage("listen_refused", format!("{e:#}")))?;
         let address = listener.local_addr().context("the socket has no address")?;
         crate::base::listens(address);
+        let auth = Auth::open(&config.auth, clock())
+            .map_err(|e| Failure::usage(ConfigError::CODE, format!("{e:#}")))?;
         let config = Arc::new(config);
         let rooms = Rooms::open(&config, cache).await?;
-        let app = App::new(rooms.handler.clone(), config.serve.clone(), address);
+        let app = App::new(rooms.handler.clone(), config.serve.clone(), auth, address);
         let server = Server::start(app, listener);
         Ok(Self { url: format!("http://{address}/mcp"), rooms, server, drain: config.serve.drain })
     }

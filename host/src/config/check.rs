@@ -1,7 +1,7 @@
 //! Ranges: what parses but cannot be meant. Pure; each check names the key, so that the reader of
 //! the file can point at its line.
 
-use super::{CallPolicy, Config, EnvValue, Grants, Limits, ServeConfig};
+use super::{AuthConfig, CallPolicy, Config, EnvValue, Grants, Limits, OauthConfig, ServeConfig, TokenEntry};
 use crate::base::{ByteSize, Millis};
 
 /// A value out of range: the path of its key, and what is wrong.
@@ -247,6 +247,7 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     span("store", "takeover", t.takeover, true)?;
     span("store", "tombstones", t.tombstones, true)?;
     catalog(c)?;
+    auth(&c.auth)?;
     limits(&c.limits, h.memory)?;
     call(&c.call)
 }
@@ -271,4 +272,91 @@ fn catalog(c: &Config) -> Result<(), Wrong> {
     span("catalog", "list-time", k.list_time, false)?;
     span("catalog", "relist-interval", k.relist_interval, false)?;
     span("catalog", "retry", k.retry, false)
+}
+
+fn auth(a: &AuthConfig) -> Result<(), Wrong> {
+    for line in &a.tokens {
+        if let Err(reason) = TokenEntry::from_line(line) {
+            return wrong(["auth", "tokens"], format!("`tokens`: {reason}"));
+        }
+    }
+    for (name, opens) in &a.scopes {
+        if let Err(reason) = scope(name) {
+            return wrong(["auth", "scopes"], reason);
+        }
+        if let Some(pattern) = opens.iter().find(|p| !is_pattern(p)) {
+            let reason = format!(
+                "scope `{name}` opens {pattern:?}: write a tool's name, `prompt:NAME` or `resource:URI`, with at most one `*`, at its end"
+            );
+            return wrong(["auth", "scopes", name], reason);
+        }
+    }
+    oauth(&a.oauth)
+}
+
+/// At most one `*`, and that at the end.
+fn is_pattern(pattern: &str) -> bool {
+    let stem = pattern.strip_suffix('*').unwrap_or(pattern);
+    !pattern.is_empty() && !stem.contains('*')
+}
+
+fn oauth(o: &OauthConfig) -> Result<(), Wrong> {
+    if !o.is_on() {
+        let more = [("audience", &o.audience), ("jwks", &o.jwks)];
+        return match more.iter().find(|(_, value)| !value.is_empty()) {
+            Some((key, _)) => wrong(
+                ["auth", "oauth", key],
+                format!("`{key}` is set, and no `issuer` is: no token would be taken"),
+            ),
+            None => Ok(()),
+        };
+    }
+    let urls = [("issuer", &o.issuer), ("audience", &o.audience), ("jwks", &o.jwks)];
+    for (key, url) in urls.into_iter().filter(|(key, url)| *key != "jwks" || !url.is_empty()) {
+        // What an issuer says counts only where nobody on the way can say something else.
+        let secure = key == "audience";
+        if let Err(reason) = origin(url, secure) {
+            return wrong(["auth", "oauth", key], format!("`{key}` is {url:?}: {reason}"));
+        }
+    }
+    for name in &o.scopes {
+        if let Err(reason) = scope(name) {
+            return wrong(["auth", "oauth", "scopes"], reason);
+        }
+    }
+    Ok(())
+}
+
+/// A web URL without user, query and fragment; `plain` HTTP only on this machine, unless it is allowed.
+fn origin(text: &str, plain: bool) -> Result<(), String> {
+    let url = url::Url::parse(text).map_err(|e| format!("it is not a URL ({e})"))?;
+    if url.query().is_some()
+        || url.fragment().is_some()
+        || !url.username().is_empty()
+        || url.password().is_some()
+    {
+        return Err("it must have no user, query or fragment".into());
+    }
+    let local = match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => return Err("it has no host".into()),
+    };
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if plain || local => Ok(()),
+        _ => Err("it must begin with https://".into()),
+    }
+}
+
+/// A scope as OAuth has it (RFC 6749, 3.3).
+pub(super) fn scope(scope: &str) -> Result<(), String> {
+    let good = scope.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e));
+    if good && (1..=128).contains(&scope.len()) {
+        return Ok(());
+    }
+    Err(format!(
+        "{scope:?} is no scope: write 1 to 128 visible characters, and neither blanks, quotes nor backslashes"
+    ))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CallPolicy, CatalogConfig, Limits};
+use super::{AuthConfig, CallPolicy, CatalogConfig, Limits};
 use crate::base::{ByteSize, Millis};
 
 /// The whole configuration of a host.
@@ -22,6 +22,8 @@ pub struct Config {
     pub bridge_tools: bool,
     /// Where and how to serve.
     pub serve: ServeConfig,
+    /// Who may call.
+    pub auth: AuthConfig,
     /// Bounds on the host as a whole.
     pub host: HostLimits,
     /// The database.
@@ -38,7 +40,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ServeConfig {
-    /// Address and port to listen on. Loopback by default: nothing is authenticated yet.
+    /// Address and port to listen on. Loopback by default: nobody is authenticated by default.
     pub listen: String,
     /// Folder of `NAME.wasm` and `NAME.toml`.
     pub plugins: PathBuf,

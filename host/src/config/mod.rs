@@ -1,5 +1,6 @@
 //! Every option and every limit: its name, default, unit and reason. One file per area.
 
+mod auth;
 mod bridge;
 mod catalog;
 mod check;
@@ -12,7 +13,9 @@ mod new;
 mod policy;
 mod stdio;
 mod tasks;
+mod tokens;
 
+pub use auth::{AuthConfig, OauthConfig};
 pub use bridge::BridgeRules;
 pub use catalog::CatalogConfig;
 pub use client::ClientLimits;
@@ -26,3 +29,4 @@ pub use policy::{
 };
 pub use stdio::StdioRules;
 pub use tasks::TaskRules;
+pub use tokens::{TokenEntry, TokenFile, name as token_name};

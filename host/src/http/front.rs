@@ -1,6 +1,6 @@
 //! `POST /mcp`: one JSON-RPC request in, one JSON answer or one stream of events out.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -12,11 +12,12 @@ use rmcp::{
     model::{ClientRequest, RequestId, RequestMetaObject, ServerResult},
 };
 
-use super::{App, guard, headers, listen, older, reply};
+use super::{App, headers, listen, older, reply};
 use crate::{
     base::Fault,
     mcp::{
         Caller,
+        access::{Access, wanted},
         dispatch::{Envelope, Notices, Parsed, Work, invalid, parse},
         error_data,
     },
@@ -27,7 +28,7 @@ use crate::{
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Answers one HTTP request to the MCP endpoint.
-pub(super) async fn mcp(app: Arc<App>, peer: SocketAddr, request: Request<Body>) -> Response<Body> {
+pub(super) async fn mcp(app: Arc<App>, access: Access, request: Request<Body>) -> Response<Body> {
     let (parts, body) = request.into_parts();
     if let Err(refusal) = negotiate(&parts.headers) {
         return *refusal;
@@ -53,9 +54,9 @@ pub(super) async fn mcp(app: Arc<App>, peer: SocketAddr, request: Request<Body>)
         }
     };
     if older::speaks(&parts.headers, &body) {
-        return older::post(&app, peer, parts, body).await;
+        return older::post(&app, access, parts, body).await;
     }
-    answer(app, peer, parts.headers, body).await.unwrap_or_else(|refusal| *refusal)
+    answer(app, access, parts.headers, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Content type and accepted types (MCP 2026-07-28, streamable HTTP, sending messages).
@@ -88,7 +89,7 @@ fn negotiate(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
 /// Reads the envelope and serves the request; what cannot be served is the error side.
 async fn answer(
     app: Arc<App>,
-    peer: SocketAddr,
+    access: Access,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response<Body>, Box<Response<Body>>> {
@@ -103,6 +104,9 @@ async fn answer(
         // This revision has no notification from clients over HTTP; whatever comes is taken and dropped.
         return Ok(accepted());
     };
+    if access.is_limited() {
+        app.auth.check(&access, Some(&id), &wanted(method, envelope.params))?;
+    }
     let refuse = |fault| Box::new(reply::json::<()>(&id, &Err(error_data(fault))));
     let parsed = parse(method, envelope.params, &body).map_err(refuse)?;
     parsed
@@ -110,17 +114,16 @@ async fn answer(
         .map_err(|fault| Box::new(reply::refuse(StatusCode::BAD_REQUEST, Some(&id), fault)))?;
     check(&app, &headers, method, &parsed).map_err(refuse)?;
     parsed.check_optional().map_err(|error| Box::new(reply::json::<()>(&id, &Err(error))))?;
-    let principal = guard::principal(&headers, peer);
     let outlet = parsed.outlet();
     let request = match parsed.work {
         Work::Listen(filter) => {
             let with_tasks = parsed.meta.client_capabilities().is_some_and(|c| c.supports_tasks());
-            return listen::open(app, id, principal, filter, with_tasks).await;
+            return listen::open(app, id, access.principal, filter, with_tasks).await;
         }
         Work::Answer(request) => request,
     };
     let idempotency_key = headers::idempotency_key(&headers).map_err(refuse)?;
-    let caller = Caller { principal, idempotency_key, outlet: None, asks: Asks::Retry };
+    let caller = Caller { access, idempotency_key, outlet: None, asks: Asks::Retry };
     Ok(serve(app, id, parsed.meta, request, caller, outlet).await)
 }
 

@@ -1,19 +1,16 @@
-//! Host and Origin (against DNS rebinding), and who is calling.
+//! Host and Origin, against DNS rebinding.
 
 use std::net::SocketAddr;
 
 use axum::http::{HeaderMap, header};
 
-use crate::{base::Principal, config::ServeConfig};
+use crate::config::ServeConfig;
 
 /// Names under which this server may be addressed.
 pub(super) struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
-
-/// Headers by which a proxy says that the peer is not the caller.
-const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 impl Guard {
     pub(super) fn new(config: &ServeConfig, address: SocketAddr) -> Self {
@@ -65,16 +62,6 @@ impl Guard {
     }
 }
 
-/// Who is calling: `local` for a loopback peer without a forwarding header.
-pub(super) fn principal(headers: &HeaderMap, peer: SocketAddr) -> Principal {
-    let forwarded = FORWARDING.iter().any(|name| headers.contains_key(*name));
-    if peer.ip().to_canonical().is_loopback() && !forwarded {
-        Principal::local()
-    } else {
-        Principal::anonymous()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
@@ -113,14 +100,5 @@ mod tests {
         assert!(!guard.admits(&headers, Some("evil.example")), "an absolute URI counts too");
         headers.append(header::HOST, HeaderValue::from_static("localhost:7331"));
         assert!(!guard.admits(&headers, None), "two Host headers");
-    }
-
-    #[test]
-    fn a_forwarded_request_is_not_local() {
-        let peer = SocketAddr::from(([127, 0, 0, 1], 5000));
-        let mut headers = HeaderMap::new();
-        assert_eq!(principal(&headers, peer), Principal::local());
-        headers.insert("x-forwarded-for", HeaderValue::from_static("10.0.0.1"));
-        assert_eq!(principal(&headers, peer), Principal::anonymous());
     }
 }

@@ -1,5 +1,6 @@
 //! The wire over HTTP: the MCP front for 2026-07-28, health and readiness, and the accept loop.
 
+mod auth;
 mod front;
 mod guard;
 mod headers;
@@ -19,6 +20,7 @@ use crate::{
     mcp::{Handler, dispatch::Desk, listen::Places},
 };
 
+pub use auth::Auth;
 pub use serve::{Server, bind};
 
 /// What every request shares.
@@ -26,6 +28,7 @@ pub struct App {
     desk: Desk,
     config: ServeConfig,
     guard: guard::Guard,
+    auth: auth::Auth,
     places: Places,
     older: older::Sessions,
     /// Ends the streams, in order.
@@ -34,11 +37,17 @@ pub struct App {
 
 impl App {
     /// The shared part of a server that listens on `address`.
-    pub fn new(handler: Arc<Handler>, config: ServeConfig, address: std::net::SocketAddr) -> Arc<Self> {
+    pub fn new(
+        handler: Arc<Handler>,
+        config: ServeConfig,
+        auth: Auth,
+        address: std::net::SocketAddr,
+    ) -> Arc<Self> {
         Arc::new(Self {
             older: older::Sessions::new(&handler, &config),
             desk: Desk::new(handler),
             guard: guard::Guard::new(&config, address),
+            auth,
             places: Places::new(&config),
             config,
             shutdown: CancellationToken::new(),

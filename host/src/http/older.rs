@@ -3,7 +3,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -22,12 +21,13 @@ use rmcp::transport::streamable_http_server::{
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, front::KEEP_ALIVE, guard, headers, reply};
+use super::{App, front::KEEP_ALIVE, headers, reply};
 use crate::{
     base::{Fault, Principal},
     config::ServeConfig,
     mcp::{
         Handler,
+        access::{Access, wanted},
         dispatch::{Envelope, is_batch},
         older::{Door, Older},
     },
@@ -208,15 +208,22 @@ pub(super) fn speaks(headers: &HeaderMap, body: &[u8]) -> bool {
 }
 
 /// A `POST` of an older client.
-pub(super) async fn post(app: &App, peer: SocketAddr, parts: Parts, body: Bytes) -> Response<Body> {
-    let principal = guard::principal(&parts.headers, peer);
+pub(super) async fn post(app: &App, access: Access, parts: Parts, body: Bytes) -> Response<Body> {
+    if access.is_limited()
+        && let Ok(Envelope { method: Some(method), params, ref id, .. }) = Envelope::read(&body)
+    {
+        let id = id.as_ref().and_then(|id| serde_json::from_value(id.clone()).ok());
+        if let Err(refusal) = app.auth.check(&access, id.as_ref(), &wanted(&method, params)) {
+            return *refusal;
+        }
+    }
     let idempotency_key = match headers::idempotency_key(&parts.headers) {
         Ok(key) => key,
         Err(fault) => return reply::refuse(StatusCode::BAD_REQUEST, None, fault),
     };
     let sessions = &app.older;
     let place = match parts.headers.get(SESSION) {
-        Some(id) => match sessions.admits(id, &principal) {
+        Some(id) => match sessions.admits(id, &access.principal) {
             true => None,
             false => return unknown(),
         },
@@ -226,7 +233,8 @@ pub(super) async fn post(app: &App, peer: SocketAddr, parts: Parts, body: Bytes)
         },
     };
     let begins = place.is_some();
-    let door = door(principal.clone(), idempotency_key, place);
+    let principal = access.principal.clone();
+    let door = door(access, idempotency_key, place);
     sessions.open.count.fetch_add(1, Ordering::SeqCst);
     let writing = Writing(sessions.open.clone());
     let response = sessions.serve(Request::from_parts(parts, Body::from(body)), door).await;
@@ -243,14 +251,13 @@ pub(super) async fn post(app: &App, peer: SocketAddr, parts: Parts, body: Bytes)
 }
 
 /// `GET` (the stream of a session) and `DELETE` (its end).
-pub(super) async fn other(app: &App, peer: SocketAddr, request: Request<Body>) -> Response<Body> {
-    let principal = guard::principal(request.headers(), peer);
-    let admitted = request.headers().get(SESSION).is_some_and(|id| app.older.admits(id, &principal));
+pub(super) async fn other(app: &App, access: Access, request: Request<Body>) -> Response<Body> {
+    let admitted = request.headers().get(SESSION).is_some_and(|id| app.older.admits(id, &access.principal));
     if !admitted {
         return unknown();
     }
     let ends = request.method() == Method::DELETE;
-    let mut response = app.older.serve(request, door(principal, None, None)).await;
+    let mut response = app.older.serve(request, door(access, None, None)).await;
     // rmcp says 202, which published clients take for a failure: it has ended, and there is no more to say.
     if ends && response.status() == StatusCode::ACCEPTED {
         response = Response::new(Body::empty());
@@ -273,8 +280,8 @@ impl Sessions {
     }
 }
 
-fn door(principal: Principal, idempotency_key: Option<String>, place: Option<OwnedSemaphorePermit>) -> Door {
-    Door { principal, idempotency_key, place: Arc::new(Mutex::new(place)) }
+fn door(access: Access, idempotency_key: Option<String>, place: Option<OwnedSemaphorePermit>) -> Door {
+    Door { access, idempotency_key, place: Arc::new(Mutex::new(place)) }
 }
 
 fn unknown() -> Response<Body> {

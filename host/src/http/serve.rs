@@ -13,7 +13,7 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 
-use super::{App, front, health, older, reply, socket::Impatient};
+use super::{App, auth::WELL_KNOWN, front, health, older, reply, socket::Impatient};
 use crate::{base::Fault, config::ServeConfig};
 
 /// Largest head of a request: names, session headers and a mirrored parameter fit well.
@@ -30,7 +30,7 @@ const HYPER_HEADERS: usize = 2 * MAX_HEADERS;
 ///
 /// # Errors
 /// An address that is not one, is in use, or is not loopback while nothing is authenticated.
-pub async fn bind(config: &ServeConfig) -> anyhow::Result<TcpListener> {
+pub async fn bind(config: &ServeConfig, authenticated: bool) -> anyhow::Result<TcpListener> {
     let address: SocketAddr = match tokio::net::lookup_host(&config.listen).await {
         Ok(mut found) => found
             .next()
@@ -40,11 +40,11 @@ pub async fn bind(config: &ServeConfig) -> anyhow::Result<TcpListener> {
             config.listen
         ),
     };
-    if !address.ip().is_loopback() && !config.allow_unauthenticated {
+    if !address.ip().is_loopback() && !authenticated && !config.allow_unauthenticated {
         anyhow::bail!(
             "refusing to listen on {address}: it is not a loopback address, and callers are not authenticated, so \
-             anybody who can reach it could call every tool. Listen on 127.0.0.1 and put an authenticating proxy \
-             before it, or say --allow-unauthenticated (serve.allow-unauthenticated = true) if the network is \
+             anybody who can reach it could call every tool. Make tokens with `layby token new` and name their file \
+             in auth.tokens-file, or configure an issuer in [auth.oauth]; or say --allow-unauthenticated (serve.allow-unauthenticated = true) if the network is \
              closed to others."
         );
     }
@@ -150,14 +150,23 @@ async fn route(
         return Ok(reply::refuse(StatusCode::FORBIDDEN, None, fault));
     }
     Ok(match (request.uri().path(), request.method()) {
-        ("/mcp", &Method::POST) => front::mcp(app, peer, request).await,
+        ("/mcp", &Method::POST) => match app.auth.admit(request.headers(), peer).await {
+            Ok(access) => front::mcp(app, access, request).await,
+            Err(refusal) => *refusal,
+        },
         ("/mcp", &Method::GET | &Method::DELETE) if older::names_session(request.headers()) => {
-            older::other(&app, peer, request).await
+            match app.auth.admit(request.headers(), peer).await {
+                Ok(access) => older::other(&app, access, request).await,
+                Err(refusal) => *refusal,
+            }
         }
         ("/mcp", _) => not_allowed("POST"),
         ("/health", &Method::GET) => health::health(),
         ("/ready", &Method::GET) => health::ready(&app),
         ("/health" | "/ready", _) => not_allowed("GET"),
+        (path, &Method::GET) if path.starts_with(WELL_KNOWN) => {
+            app.auth.metadata(path).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "Not found."))
+        }
         _ => plain(StatusCode::NOT_FOUND, "Not found. The MCP endpoint is /mcp."),
     })
 }

@@ -12,12 +12,17 @@ use rmcp::model::{
     PaginatedRequestParams,
 };
 
-use super::Handler;
+use super::{
+    Handler,
+    access::{self, Access},
+};
 use crate::{base::Fault, plugins::Catalog};
 
-/// How long a list may be kept: 5 s, since plugins come and go without a restart. Nobody is authenticated
-/// yet, so everybody sees the same.
-const CACHE: (Option<u64>, Option<CacheScope>) = (Some(5000), Some(CacheScope::Public));
+/// How long a list may be kept, and whose it is: 5 s where everybody sees the same, since plugins come and go without
+/// a restart; not at all where callers say who they are, since what is open to them may change at any time.
+const fn cache(access: &Access) -> (Option<u64>, Option<CacheScope>) {
+    if access.private { (Some(0), Some(CacheScope::Private)) } else { (Some(5000), Some(CacheScope::Public)) }
+}
 
 /// Which list a cursor belongs to: its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,17 @@ enum Kind {
     Templates = b'u',
 }
 
+impl Kind {
+    /// The kind of thing that a scope opens.
+    const fn opened_as(self) -> access::Kind {
+        match self {
+            Self::Tools => access::Kind::Tool,
+            Self::Prompts => access::Kind::Prompt,
+            Self::Resources | Self::Templates => access::Kind::Resource,
+        }
+    }
+}
+
 /// Some consecutive items, and where the rest begins.
 struct Page<T> {
     items: Vec<T>,
@@ -37,20 +53,24 @@ struct Page<T> {
 
 /// Puts a page into MCP's result of that list, with the hints for caches.
 macro_rules! result {
-    ($result:ident, $page:expr) => {{
+    ($result:ident, $page:expr, $access:expr) => {{
         let page = $page;
         let mut result = $result::with_all_items(page.items);
         result.next_cursor = page.next;
-        (result.ttl_ms, result.cache_scope) = CACHE;
+        (result.ttl_ms, result.cache_scope) = cache($access);
         result
     }};
 }
 
 impl Handler {
     /// `tools/list`.
-    pub(super) fn tools(&self, request: Option<PaginatedRequestParams>) -> Result<ListToolsResult, Fault> {
-        let page = self.page(Kind::Tools, request, |c| &c.tools, |tool| tool.listed.clone())?;
-        let mut result = result!(ListToolsResult, page);
+    pub(super) fn tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        access: &Access,
+    ) -> Result<ListToolsResult, Fault> {
+        let page = self.page(Kind::Tools, request, access, |c| &c.tools, |tool| tool.listed.clone())?;
+        let mut result = result!(ListToolsResult, page, access);
         result.tools = self.bridged(result.tools, result.next_cursor.is_none());
         Ok(result)
     }
@@ -59,41 +79,57 @@ impl Handler {
     pub(super) fn prompts(
         &self,
         request: Option<PaginatedRequestParams>,
+        access: &Access,
     ) -> Result<ListPromptsResult, Fault> {
-        let page = self.page(Kind::Prompts, request, |c| &c.prompts, |prompt| prompt.listed.clone())?;
-        Ok(result!(ListPromptsResult, page))
+        let page =
+            self.page(Kind::Prompts, request, access, |c| &c.prompts, |prompt| prompt.listed.clone())?;
+        Ok(result!(ListPromptsResult, page, access))
     }
 
     /// `resources/list`.
     pub(super) fn resources(
         &self,
         request: Option<PaginatedRequestParams>,
+        access: &Access,
     ) -> Result<ListResourcesResult, Fault> {
-        let page =
-            self.page(Kind::Resources, request, |c| &c.resources, |resource| resource.listed.clone())?;
-        Ok(result!(ListResourcesResult, page))
+        let page = self.page(
+            Kind::Resources,
+            request,
+            access,
+            |c| &c.resources,
+            |resource| resource.listed.clone(),
+        )?;
+        Ok(result!(ListResourcesResult, page, access))
     }
 
     /// `resources/templates/list`.
     pub(super) fn templates(
         &self,
         request: Option<PaginatedRequestParams>,
+        access: &Access,
     ) -> Result<ListResourceTemplatesResult, Fault> {
-        let page =
-            self.page(Kind::Templates, request, |c| &c.templates, |template| template.listed.clone())?;
-        Ok(result!(ListResourceTemplatesResult, page))
+        let page = self.page(
+            Kind::Templates,
+            request,
+            access,
+            |c| &c.templates,
+            |template| template.listed.clone(),
+        )?;
+        Ok(result!(ListResourceTemplatesResult, page, access))
     }
 
     fn page<T, W>(
         &self,
         kind: Kind,
         request: Option<PaginatedRequestParams>,
+        access: &Access,
         list: impl FnOnce(&Catalog) -> &BTreeMap<String, Arc<T>>,
         show: impl Fn(&T) -> W,
     ) -> Result<Page<W>, Fault> {
         let after = request.and_then(|r| r.cursor).map(|cursor| name_in(kind, &cursor)).transpose()?;
         let catalog = self.plugins.catalog();
-        Ok(page(kind, list(&catalog), after.as_deref(), self.page_size, |item| show(item)))
+        let open = |name: &str| access.admits(kind.opened_as(), name);
+        Ok(page(kind, list(&catalog), after.as_deref(), self.page_size, open, |item| show(item)))
     }
 }
 
@@ -104,10 +140,11 @@ fn page<T, W>(
     list: &BTreeMap<String, T>,
     after: Option<&str>,
     size: usize,
+    open: impl Fn(&str) -> bool,
     show: impl Fn(&T) -> W,
 ) -> Page<W> {
     let from = after.map_or(Unbounded, Excluded);
-    let mut rest = list.range::<str, _>((from, Unbounded));
+    let mut rest = list.range::<str, _>((from, Unbounded)).filter(|(name, _)| open(name));
     let mut last = None;
     let items = rest.by_ref().take(size).map(|(name, item)| (last = Some(name), show(item)).1).collect();
     let more = rest.next().is_some();
@@ -155,7 +192,7 @@ mod tests {
             let all: BTreeMap<String, String> = names.iter().map(|n| (n.clone(), n.clone())).collect();
             let (mut met, mut after) = (Vec::new(), None::<String>);
             loop {
-                let page = page(Kind::Resources, &all, after.as_deref(), size, String::clone);
+                let page = page(Kind::Resources, &all, after.as_deref(), size, |_| true, String::clone);
                 prop_assert!(page.items.len() <= size);
                 met.extend(page.items);
                 let Some(cursor) = page.next else { break };
@@ -174,9 +211,9 @@ mod tests {
 
     #[test]
     fn a_walk_goes_on_where_its_last_name_stood() {
-        let first = page(Kind::Tools, &list(&["a", "b", "c", "d"]), None, 2, |()| ());
+        let first = page(Kind::Tools, &list(&["a", "b", "c", "d"]), None, 2, |_| true, |()| ());
         let after = name_in(Kind::Tools, &first.next.unwrap()).unwrap();
-        let rest = page(Kind::Tools, &list(&["a", "bb", "d", "e"]), Some(&after), 9, |()| ());
+        let rest = page(Kind::Tools, &list(&["a", "bb", "d", "e"]), Some(&after), 9, |_| true, |()| ());
         assert_eq!((after.as_str(), rest.items.len(), rest.next), ("b", 3, None));
     }
 

@@ -1,5 +1,6 @@
 //! rmcp's `ServerHandler`: from the wire to runs and tasks, and back. No logic of its own.
 
+pub mod access;
 mod bridge;
 mod convert;
 pub mod dispatch;
@@ -15,6 +16,7 @@ mod trace;
 
 use std::{borrow::Cow, sync::Arc};
 
+use access::Access;
 pub use convert::{error_data, log_level, notification};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -29,7 +31,7 @@ use rmcp::{
 };
 
 use crate::{
-    base::{Fault, Principal},
+    base::Fault,
     config::Config,
     plugins::Plugins,
     runs::{Asks, Outlet, Runs},
@@ -60,7 +62,7 @@ pub const METHODS: [&str; 13] = [
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// Who calls.
-    pub principal: Principal,
+    pub access: Access,
     /// The `Idempotency-Key` header.
     pub idempotency_key: Option<String>,
     /// Where progress and log messages go, where the client wants some.
@@ -142,33 +144,37 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.tools(request).map_err(error_data)
+        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        self.tools(request, &access).map_err(error_data)
     }
 
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.prompts(request).map_err(error_data)
+        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        self.prompts(request, &access).map_err(error_data)
     }
 
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.resources(request).map_err(error_data)
+        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        self.resources(request, &access).map_err(error_data)
     }
 
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.templates(request).map_err(error_data)
+        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        self.templates(request, &access).map_err(error_data)
     }
 
     async fn call_tool(

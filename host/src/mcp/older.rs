@@ -29,7 +29,7 @@ use tokio::sync::{OwnedSemaphorePermit, broadcast::error::RecvError};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-use super::{Caller, Handler, error_data, log_level, peer::Companion, trace};
+use super::{Caller, Handler, access::Access, error_data, log_level, peer::Companion, trace};
 use crate::{
     base::{Fault, Principal},
     capabilities::wit_call::LogLevel,
@@ -55,7 +55,7 @@ const TELL: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Door {
     /// Who calls.
-    pub principal: Principal,
+    pub access: Access,
     /// The `Idempotency-Key` header.
     pub idempotency_key: Option<String>,
     /// With `initialize`: the new session's place.
@@ -95,7 +95,7 @@ impl Older {
         let parts = ctx.extensions.get::<axum::http::request::Parts>();
         let door = parts.and_then(|parts| parts.extensions.get::<Door>());
         Caller {
-            principal: door.map_or_else(Principal::local, |door| door.principal.clone()),
+            access: door.map_or_else(|| Access::all(Principal::local()), |door| door.access.clone()),
             idempotency_key: door.and_then(|door| door.idempotency_key.clone()),
             outlet: None,
             asks: Asks::Retry,
@@ -213,9 +213,9 @@ impl ServerHandler for Older {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = self.handler.tools(request).map_err(error_data)?;
+        let mut list = self.handler.tools(request, &Self::caller(&ctx).access).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         for tool in &mut list.tools {
             spell_out(&mut tool.input_schema);
@@ -227,9 +227,9 @@ impl ServerHandler for Older {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let mut list = self.handler.prompts(request).map_err(error_data)?;
+        let mut list = self.handler.prompts(request, &Self::caller(&ctx).access).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }
@@ -237,9 +237,9 @@ impl ServerHandler for Older {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut list = self.handler.resources(request).map_err(error_data)?;
+        let mut list = self.handler.resources(request, &Self::caller(&ctx).access).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }
@@ -247,9 +247,9 @@ impl ServerHandler for Older {
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        _ctx: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut list = self.handler.templates(request).map_err(error_data)?;
+        let mut list = self.handler.templates(request, &Self::caller(&ctx).access).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }

@@ -9,7 +9,7 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{Handler, convert};
+use super::{Handler, access::Kind, convert};
 use crate::{
     base::Fault,
     runs::{Answer, Call, Input, Reference, Target},
@@ -78,8 +78,20 @@ pub(super) fn input(responses: Option<InputResponses>, state: Option<String>) ->
 /// The call for what is read. Only tools take an idempotency key.
 fn read(ctx: &RequestContext<RoleServer>, target: Target, input: Input) -> Result<Call, Fault> {
     let caller = Handler::caller(ctx)?;
+    match &target {
+        Target::Prompt { name, .. } => caller.access.check(Kind::Prompt, name)?,
+        Target::Resource { uri } => caller.access.check(Kind::Resource, uri)?,
+        Target::Completion { reference: Reference::Prompt(name), .. } => {
+            caller.access.check(Kind::Prompt, name)?
+        }
+        Target::Completion { reference: Reference::Template(uri), .. } => {
+            caller.access.check(Kind::Resource, uri)?
+        }
+        // `tools/call` has checked it.
+        Target::Tool { .. } => {}
+    }
     Ok(Call {
-        principal: caller.principal,
+        principal: caller.access.principal,
         target,
         client: convert::client(ctx.client_capabilities().as_ref()),
         idempotency_key: None,

@@ -22,6 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Caller, Handler,
+    access::Access,
     dispatch::{Desk, Envelope, Notices, Parsed, Work, invalid, parse},
     error_data,
     listen::{Places, Subscription},
@@ -285,8 +286,12 @@ impl Stdio {
             }
             Work::Answer(request) => request,
         };
-        let mut caller =
-            Caller { principal: Principal::local(), idempotency_key: None, outlet: None, asks: Asks::Retry };
+        let mut caller = Caller {
+            access: Access::all(Principal::local()),
+            idempotency_key: None,
+            outlet: None,
+            asks: Asks::Retry,
+        };
         let result = match outlet {
             None => self.desk.answer(id.clone(), meta, request, caller).await?,
             Some((outlet, notices)) => {

@@ -16,7 +16,7 @@ impl Handler {
         ctx: &RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, Fault> {
         let caller = Self::caller(ctx)?;
-        let task = self.tasks.get(&caller.principal, &request.task_id).await?;
+        let task = self.tasks.get(&caller.access.principal, &request.task_id).await?;
         convert::detailed(task).map(GetTaskResult::new)
     }
 
@@ -26,7 +26,7 @@ impl Handler {
         ctx: &RequestContext<RoleServer>,
     ) -> Result<(), Fault> {
         let caller = Self::caller(ctx)?;
-        self.tasks.update(&caller.principal, &request.task_id, request.input_responses).await
+        self.tasks.update(&caller.access.principal, &request.task_id, request.input_responses).await
     }
 
     pub(super) async fn cancel(
@@ -35,6 +35,6 @@ impl Handler {
         ctx: &RequestContext<RoleServer>,
     ) -> Result<(), Fault> {
         let caller = Self::caller(ctx)?;
-        self.tasks.cancel(&caller.principal, &request.task_id).await
+        self.tasks.cancel(&caller.access.principal, &request.task_id).await
     }
 }

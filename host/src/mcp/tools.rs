@@ -6,7 +6,7 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{Handler, convert, reads};
+use super::{Handler, access::Kind, convert, reads};
 use crate::{
     base::Fault,
     runs::{Answer, Asks, Call, Target},
@@ -21,9 +21,10 @@ impl Handler {
         let caller = Self::caller(&ctx)?;
         if self.is_bridge_tool(&request.name) {
             let arguments = request.arguments.unwrap_or_default();
-            let done = self.bridge_call(&caller.principal, &request.name, arguments).await;
+            let done = self.bridge_call(&caller.access.principal, &request.name, arguments).await;
             return done.map(CallToolResponse::Complete);
         }
+        caller.access.check(Kind::Tool, &request.name)?;
         let mut client = convert::client(ctx.client_capabilities().as_ref());
         // No older revision has tasks, whatever its client declares.
         client.bridge = self.bridge && !(client.tasks && matches!(caller.asks, Asks::Retry));
@@ -35,7 +36,7 @@ impl Handler {
             )),
         });
         let call = Call {
-            principal: caller.principal,
+            principal: caller.access.principal,
             target: Target::Tool {
                 name: request.name.into_owned(),
                 arguments: request.arguments.unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! Black-box tests: one file per topic, each promise of the design through the real binary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod auth;
 mod blobs;
 mod bridge;
 mod cancel;

@@ -88,6 +88,7 @@ fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
 /// One server.
 pub(crate) struct Client {
     url: String,
+    token: Option<String>,
     display: Arc<Display>,
     running: RunningService<RoleClient, Handler>,
 }
@@ -117,8 +118,12 @@ impl Client {
     /// Connects by `server/discover`.
     ///
     /// # Errors
-    /// `server_unreachable`, `server_not_mcp`.
-    pub(crate) async fn connect(url: &str, display: Arc<Display>) -> Result<Self, Failure> {
+    /// `server_unreachable`, `server_not_mcp`, `unauthenticated`.
+    pub(crate) async fn connect(
+        url: &str,
+        token: Option<String>,
+        display: Arc<Display>,
+    ) -> Result<Self, Failure> {
         // Another part of the process may have chosen one already: then that one serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
@@ -130,12 +135,13 @@ impl Client {
             .map_err(|e| Failure::unreachable("server_unreachable", format!("no HTTP client: {e}")))?;
         let mut config = StreamableHttpClientTransportConfig::default();
         config.uri = url.into();
+        config.auth_header.clone_from(&token);
         let transport = StreamableHttpClientTransport::with_client(http, config);
         let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
         let handler = Handler { display: display.clone() };
         let running =
             handler.serve_with_lifecycle(transport, mode).await.map_err(|e| not_connected(url, &e))?;
-        Ok(Self { url: url.to_owned(), display, running })
+        Ok(Self { url: url.to_owned(), token, display, running })
     }
 
     /// Connects again after the connection was lost.
@@ -143,7 +149,7 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`].
     pub(crate) async fn reconnect(&mut self) -> Result<(), Failure> {
-        *self = Self::connect(&self.url, self.display.clone()).await?;
+        *self = Self::connect(&self.url, self.token.clone(), self.display.clone()).await?;
         Ok(())
     }
 
@@ -201,6 +207,11 @@ impl Client {
 
 fn not_connected(url: &str, error: &ClientInitializeError) -> Failure {
     let reason = match error {
+        ClientInitializeError::TransportError { error, .. } if refuses_caller(&*error.error) => {
+            let text =
+                format!("{url} does not know you: give a token by --token or LAYBY_TOKEN, or another one");
+            return Failure::refused("unauthenticated", text);
+        }
         ClientInitializeError::TransportError { error, .. } => root_cause(&*error.error),
         ClientInitializeError::JsonRpcError(e) => {
             let text = format!("{url} does not speak MCP 2026-07-28: {}", e.message);
@@ -211,6 +222,14 @@ fn not_connected(url: &str, error: &ClientInitializeError) -> Failure {
     Failure::unreachable(
         "server_unreachable",
         format!("cannot reach an MCP server at {url}: {reason}. Is `layby serve` running there?"),
+    )
+}
+
+/// True where the server wants to know who calls.
+fn refuses_caller(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(
+        error.downcast_ref::<StreamableHttpError<reqwest::Error>>(),
+        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_))
     )
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Server to call, such as http://127.0.0.1:7331/mcp; without it the tool runs in this process, on a private store
     #[arg(long, value_name = "URL", conflicts_with_all = ["plugins", "data"])]
     url: Option<String>,
+    /// Bearer token for the server; better in the variable, which no list of processes shows
+    #[arg(long, value_name = "TOKEN", env = "LAYBY_TOKEN", hide_env_values = true)]
+    token: Option<String>,
     /// Folder of plugins for a private run [default: plugins]
     #[arg(long, value_name = "DIR")]
     plugins: Option<PathBuf>,
@@ -89,6 +92,8 @@ pub(crate) fn run(
             Some(config) => Some(Private::start(config, &display, &mut interrupts).await?),
             None => None,
         };
+        // A private run has nobody to tell it to.
+        let token = args.token.filter(|_| private.is_none());
         let url = url.or_else(|| private.as_ref().map(|p| p.url().to_owned())).unwrap_or_default();
         let deadline = args.timeout.map(|span| Instant::now() + span.duration());
         let call = Call {
@@ -100,7 +105,8 @@ pub(crate) fn run(
             answers,
         };
         let mut unused = call.answers.keys().cloned().collect();
-        let ended = drive(&url, call, &display, &mut interrupts, private.is_some(), &mut unused).await;
+        let ended =
+            drive((&url, token), call, &display, &mut interrupts, private.is_some(), &mut unused).await;
         display.clear();
         if let Some(private) = private {
             private.stop().await;
@@ -118,7 +124,7 @@ pub(crate) fn run(
 }
 
 async fn drive(
-    url: &str,
+    (url, token): (&str, Option<String>),
     mut call: Call,
     display: &Arc<Display>,
     interrupts: &mut Interrupts,
@@ -126,7 +132,7 @@ async fn drive(
     unused: &mut BTreeSet<String>,
 ) -> Result<Ended, Failure> {
     let connected = tokio::select! {
-        connected = Client::connect(url, display.clone()) => connected,
+        connected = Client::connect(url, token, display.clone()) => connected,
         () = interrupts.next() => return Ok(Ended::Cancelled { task: None, by_us: true }),
     };
     let mut client = connected?;

@@ -1,8 +1,9 @@
 //! npm's SDKs without tasks: the one of both eras, and the one of the older revisions.
 
+use layby_tests::issuer::{Issuer, free_port};
 use serde_json::{Value, json};
 
-use super::{Expect, Program, Row, all, asked, changes, event, fixtures, long, offers, plain, row};
+use super::{Expect, Program, Row, all, asked, changes, event, fixtures, long, offers, plain, row, setup};
 
 pub(super) const MODERN: Program = Program::Npm("modern.mjs");
 
@@ -77,4 +78,20 @@ async fn the_client_of_both_eras_uses_prompts_and_resources() {
         Expect::At("/messages/0/content/text", json!("Answer in this context: a test")),
     ));
     MODERN.check(host.url(), json!({ "answers": { "context": { "context": "a test" } } }), table).await;
+}
+
+/// The client finds the issuer by itself: a 401, this server's metadata, the issuer's, a token, and the call.
+#[tokio::test]
+async fn the_client_of_both_eras_gets_a_token_by_itself() {
+    let port = free_port();
+    let resource = format!("http://127.0.0.1:{port}/mcp");
+    let issuer = Issuer::start(free_port(), &resource).await;
+    let oauth =
+        format!("[auth.oauth]\nissuer = {:?}\naudience = {resource:?}\nscopes = [\"call\"]\n", issuer.url());
+    let host = setup().config(&oauth).port(port).start().await;
+    let credentials =
+        json!({ "clientId": "agent", "clientSecret": "agent-secret", "expectedIssuer": issuer.url() });
+    let table =
+        vec![row(json!({ "call": "greet", "arguments": { "name": "Ada" } }), Expect::Text("Hello, Ada!"))];
+    MODERN.check(host.url(), json!({ "oauth": credentials }), table).await;
 }
