@@ -16,7 +16,7 @@ use super::{
     bindings::{completions, exports::layby::plugin as own, prompts, resources},
     call, env, files, http, poll,
     reflect::Reflected,
-    stdio,
+    stdio, table,
 };
 use crate::engine::Engine;
 
@@ -38,6 +38,7 @@ pub struct Prepared {
     pub(super) prompts: Option<prompts::exports::layby::plugin::prompts::GuestIndices>,
     pub(super) resources: Option<resources::exports::layby::plugin::resources::GuestIndices>,
     pub(super) completions: Option<completions::exports::layby::plugin::completions::GuestIndices>,
+    pins: Option<Arc<str>>,
 }
 
 /// Where a component's tools come from.
@@ -79,6 +80,11 @@ impl Prepared {
         let mut hasher = SipHasher13::new();
         self.pre.component().engine().precompile_compatibility_hash().hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// The first call that it imports and that cannot be replayed, as `INTERFACE#FUNCTION`: its runs are pinned.
+    pub fn pins(&self) -> Option<&str> {
+        self.pins.as_deref()
     }
 
     /// Which optional interfaces it has.
@@ -125,10 +131,11 @@ impl Linked {
             .linker
             .instantiate_pre(component)
             .map_err(|e| Unfit::World(format!("it imports something that this host does not have: {e:#}")))?;
+        let pins = table::pins(component, self.linker.engine()).map(Arc::from);
         let Some(has) = self.exported(component)? else {
             let reflected = Reflected::of(component, bytes).map_err(Unfit::Function)?;
             let tools = Tools::Reflected(Arc::new(reflected));
-            return Ok(Prepared { pre, tools, prompts: None, resources: None, completions: None });
+            return Ok(Prepared { pre, tools, prompts: None, resources: None, completions: None, pins });
         };
         let wrong = |name: &str, e: &wasmtime::Error| {
             Unfit::World(format!(
@@ -154,6 +161,7 @@ impl Linked {
                 .transpose()
                 .map_err(|e| wrong("completions", &e))?,
             pre,
+            pins,
         })
     }
 

@@ -20,6 +20,7 @@ mod result;
 mod run;
 mod state;
 mod stdio;
+mod table;
 mod unknown;
 
 use std::{sync::Arc, time::Duration};

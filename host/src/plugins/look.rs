@@ -17,6 +17,8 @@ use crate::{
 pub struct Looked {
     /// Which optional interfaces it exports.
     pub exports: Exports,
+    /// The call for which its runs cannot be resumed, where there is one.
+    pub pins: Option<String>,
     /// What it lists, as it says it.
     pub listing: Listing,
     /// The first thing that a host refuses in what it lists.
@@ -43,5 +45,6 @@ pub async fn look(engine: &Engine, digest: Digest, bytes: &[u8], config: &Config
     let (bounds, slice) = (&config.catalog, config.host.fuel_slice);
     let listing = check::listing("inspected", digest, &prepared, bounds, slice).await?;
     let built = declare::build(&Declared::from(listing.clone()), &Policy::default(), bounds, true);
-    Ok(Looked { exports: prepared.exports(), listing, problem: built.err() })
+    let pins = prepared.pins().map(str::to_owned);
+    Ok(Looked { exports: prepared.exports(), pins, listing, problem: built.err() })
 }

@@ -61,6 +61,10 @@ impl Past {
             Fault::internal("host_failure", "The host has no randomness. The operator's log has the reason.")
         })?;
         let journal = Journal::record(journal_key(seed), plugin.policy.limits.journal.as_usize());
+        if plugin.prepared.pins().is_some() {
+            // From its first moment: what it does must never be done again.
+            journal.pin("its component imports a call that cannot be replayed");
+        }
         Ok(Self { seed, journal, began: Began::now() })
     }
 

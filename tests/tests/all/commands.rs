@@ -323,9 +323,10 @@ async fn inspect_says_what_a_file_is() {
     let json = seen.json();
     assert_eq!(json["digest"].as_str().unwrap().len(), 64, "{json}");
     assert_eq!(json["tools"].as_array().unwrap().len(), 28, "{json}");
+    assert_eq!(json["durable"], serde_json::json!({ "resumable": true, "pinnedBy": null }));
     assert!(json.to_string().contains("wasi:filesystem"), "{json}");
     let shown = at(root, &["inspect", "probe.wasm"]).await;
-    assert!(shown.out.contains("stubborn"), "{shown:?}");
+    assert!(shown.out.contains("stubborn") && shown.out.contains("durable   yes"), "{shown:?}");
     let policy = json["grants"]["policy"].as_str().unwrap();
     assert!(shown.out.contains(policy) && policy.contains("# files = [{"), "{shown:?}");
     assert!(shown.out.contains("rounds?: integer"), "schemas for people: {shown:?}");

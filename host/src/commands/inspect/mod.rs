@@ -119,7 +119,7 @@ impl Report<'_> {
             "file": self.file.display().to_string(), "digest": self.digest.to_string(), "size": self.size,
             "kind": kind(anatomy), "language": language(anatomy), "producers": anatomy.producers,
             "imports": imports.collect::<Vec<_>>(), "exports": anatomy.exports, "interfaces": self.interfaces(),
-            "grants": self.grants_json(), "refusals": refusals.collect::<Vec<_>>(),
+            "grants": self.grants_json(), "durable": self.durable_json(), "refusals": refusals.collect::<Vec<_>>(),
         });
         for (list, items) in self.lists_json() {
             json[list] = items.into();
@@ -131,6 +131,18 @@ impl Report<'_> {
     fn is_component(&self) -> bool {
         let refused = self.looked.problem.as_ref().is_some_and(|p| p.code == "plugin_not_a_component");
         self.anatomy.component && !refused
+    }
+
+    /// Whether its runs go on after a crash; null where nothing can be run of it.
+    fn durable_json(&self) -> Value {
+        if !self.is_runnable() {
+            return Value::Null;
+        }
+        json!({ "resumable": self.looked.pins.is_none(), "pinnedBy": self.looked.pins })
+    }
+
+    fn is_runnable(&self) -> bool {
+        self.is_component() && !self.interfaces().is_empty()
     }
 
     fn grants_json(&self) -> Value {
@@ -208,6 +220,13 @@ impl Report<'_> {
         );
         if !self.interfaces().is_empty() {
             text.push_str(&format!("serves    {}\n", self.interfaces().join(", ")));
+        }
+        if self.is_runnable() {
+            let durable = match &looked.pins {
+                None => "yes".to_owned(),
+                Some(call) => format!("pinned: it imports {}, which cannot be replayed", neutral_line(call)),
+            };
+            text.push_str(&format!("durable   {durable}\n"));
         }
         if !anatomy.imports.is_empty() {
             text.push_str("\nimports\n");
