@@ -85,6 +85,9 @@ impl TaskRules {
     /// How long a task is left alone after each such crash, times their number: a host that is killed again and again from
     /// outside then does not meet the same task each time.
     pub const ALONE_RETRY: Millis = Millis::from_secs(10);
+    /// All resumes of a run may replay so many times `limits.fuel`: a replay costs what the run had cost by then, and a plugin
+    /// that asks or sleeps often after much work would have it done again each time.
+    pub const REPLAYS: u64 = 10;
     /// Changes that a slow listener may lag behind before it misses some.
     pub const CHANGES: usize = 1024;
 }

@@ -47,6 +47,8 @@ pub(super) struct Inner {
     sealer: Sealer,
     /// What was kept of exchanges, by number.
     exchanges: BTreeMap<u32, Exchange>,
+    /// The fuel left at the last call that was replayed and knew it.
+    replayed_to: Option<u64>,
     /// All is replayed, or was from the first.
     lives: Arc<Notify>,
     /// Told of each call; and then nothing new happens.
@@ -103,6 +105,7 @@ impl Inner {
             first: 0,
             sealer: Sealer::default(),
             exchanges: BTreeMap::new(),
+            replayed_to: None,
             lives: Arc::default(),
             watcher: None,
         }
@@ -250,6 +253,9 @@ impl Inner {
         if self.pinned.is_some() {
             return Ok(Started::Fresh);
         }
+        if self.replay.is_some() && fuel > 0 {
+            self.replayed_to = Some(fuel);
+        }
         self.trail = self.hash(&[call as u8], request);
         let mark = self.trail & ((1 << MARK_BITS) - 1);
         let compare = self.replay.as_ref().is_some_and(|r| r.compare_fuel);
@@ -325,6 +331,10 @@ impl Inner {
 
     pub(super) fn entries(&self) -> u64 {
         self.entries
+    }
+
+    pub(super) const fn replayed_to(&self) -> Option<u64> {
+        self.replayed_to
     }
 
     pub(super) fn calls(&self) -> u64 {

@@ -190,6 +190,11 @@ impl Journal {
         self.lock().has_news()
     }
 
+    /// The fuel left at the last call that was replayed and knew it; none where nothing was.
+    pub fn replayed_to(&self) -> Option<u64> {
+        self.lock().replayed_to()
+    }
+
     /// How many host calls it was told of, those that leave no entry as well.
     pub fn calls(&self) -> u64 {
         self.lock().calls()

@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::{
     Asks, Client, Runs,
     drive::{Driver, Resuming, last_round},
+    outcome::tool_error,
     past::{Past, Settings},
     run::{Origin, Run},
     target::{Kind, Subject, Work},
@@ -37,6 +38,8 @@ enum Stop {
     Host(String),
     /// It never can be.
     Ends(Fault),
+    /// Its resumes have replayed too much.
+    Limit(String),
 }
 
 impl Resumes {
@@ -154,6 +157,10 @@ impl Runs {
         };
         let settings: Settings = serde_json::from_str(&header.policy).map_err(|_| damaged("settings"))?;
         let request = settings.request(&header).ok_or_else(|| damaged("arguments"))?;
+        let budget = settings.limits.fuel.saturating_mul(TaskRules::REPLAYS);
+        if task.replayed >= budget {
+            return Err(Stop::Limit(over_budget(task, budget)));
+        }
         let client = Client::from_bits(header.client);
         let kind = settings.kind;
         let want = Pinned {
@@ -198,6 +205,11 @@ impl Runs {
                 let retry = self.tasks.now() + TaskRules::HOST_RETRY;
                 self.tasks.hand_back(held, Some(retry), true).await
             }
+            Stop::Limit(text) => {
+                tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, limit = "replay", "{text}");
+                let result = serde_json::to_value(tool_error("limit_replay", text)).unwrap_or_default();
+                self.tasks.settle(&held, End::Completed(result)).await
+            }
             Stop::Ends(fault) => {
                 tracing::error!(task = %task.id, plugin = task.plugin, tool = task.tool, "cannot be resumed: {fault}");
                 self.tasks.settle(&held, End::Failed(fault.to_json())).await
@@ -207,6 +219,15 @@ impl Runs {
             tracing::warn!(task = %task.id, "the task was not given up: {fault}");
         }
     }
+}
+
+fn over_budget(task: &Task, budget: u64) -> String {
+    let times = TaskRules::REPLAYS;
+    format!(
+        "The tool {:?} was stopped: going on with it {} times has taken {} instructions, and may take {times} times \
+         limits.fuel = {budget}. Ask or sleep less often after much work, or raise limits.fuel.",
+        task.tool, task.resumed, task.replayed
+    )
 }
 
 fn unreadable(damaged: Damaged) -> Stop {

@@ -169,6 +169,8 @@ pub struct Task {
     pub parked_ms: Millis,
     /// Since when it has none now.
     pub parked_at: Option<UnixMillis>,
+    /// Fuel that its resumes have replayed, summed up.
+    pub replayed: u64,
 }
 
 impl Task {
@@ -218,6 +220,7 @@ impl Task {
             resumed: 0,
             parked_ms: Millis(0),
             parked_at: None,
+            replayed: 0,
         }
     }
 }

@@ -83,7 +83,8 @@ fn push_changing(rows: &mut impl Sink, t: &Task) {
         .int(u64::from(t.resumed))
         .int(t.parked_ms.0)
         .maybe_int(t.parked_at.map(|p| p.0))
-        .maybe_int(ready_at(t).map(|r| r.0));
+        .maybe_int(ready_at(t).map(|r| r.0))
+        .int(t.replayed);
 }
 
 /// The column that [`super::Store::resumable`] looks for. 0 where it waits for no time: a wall clock that

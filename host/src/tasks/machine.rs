@@ -259,6 +259,12 @@ impl Task {
         }
     }
 
+    /// The same after a resume that replayed so much fuel.
+    pub(super) fn having_replayed(mut self, fuel: u64) -> Self {
+        self.replayed = self.replayed.saturating_add(fuel);
+        self
+    }
+
     /// The questions that wait for an answer now, in the order they were put.
     pub fn pending(&self) -> impl Iterator<Item = &Question> {
         let round = match self.status {

@@ -78,9 +78,16 @@ pub struct Held {
     /// Carried by every write.
     pub fence: u64,
     signals: tokio::sync::mpsc::Receiver<Signal>,
+    /// Fuel of a replay that the row does not have yet.
+    replayed: AtomicU64,
 }
 
 impl Held {
+    /// The run was resumed, and replayed so much fuel: the row has it with this holder's next write.
+    pub fn replayed(&self, fuel: u64) {
+        self.replayed.fetch_add(fuel, Ordering::Relaxed);
+    }
+
     /// The next thing somebody asked of this task; pends while there is none. Cancel-safe.
     pub async fn signal(&mut self) -> Signal {
         match self.signals.recv().await {
@@ -266,10 +273,35 @@ impl Inner {
 
     /// The same, with pieces for its journal.
     async fn append(&self, id: TaskId, event: Event, pieces: Vec<Piece>) -> Result<Updated, StoreError> {
+        self.write(id, event, pieces, 0).await
+    }
+
+    /// A holder's write, with what it has replayed.
+    async fn append_held(
+        &self,
+        held: &Held,
+        event: Event,
+        pieces: Vec<Piece>,
+    ) -> Result<Updated, StoreError> {
+        let replayed = held.replayed.load(Ordering::Relaxed);
+        let updated = self.write(held.id, event, pieces, replayed).await?;
+        if matches!(updated, Updated::Done(_)) {
+            held.replayed.fetch_sub(replayed, Ordering::Relaxed);
+        }
+        Ok(updated)
+    }
+
+    async fn write(
+        &self,
+        id: TaskId,
+        event: Event,
+        pieces: Vec<Piece>,
+        replayed: u64,
+    ) -> Result<Updated, StoreError> {
         let now = self.clock.now();
         let (before, after) = event.edges();
         let (quiet, readies) = (event.is_quiet(), event.readies());
-        let change = move |task: Task| task.apply(event.clone(), now);
+        let change = move |task: Task| Ok(task.apply(event.clone(), now)?.having_replayed(replayed));
         failpoints::pass(before).await;
         let updated = self.store.update(id, Box::new(change), pieces).await?;
         if let Updated::Done(task) = &updated {

@@ -116,7 +116,15 @@ impl Registry {
             progress: None,
             progress_due: Instant::now(),
         };
-        (Held { id: task.id, fence: task.fence, signals: receiver }, entry)
+        (
+            Held {
+                id: task.id,
+                fence: task.fence,
+                signals: receiver,
+                replayed: std::sync::atomic::AtomicU64::default(),
+            },
+            entry,
+        )
     }
 
     pub(super) fn committed(&self, id: TaskId) {

@@ -13,7 +13,8 @@ impl Tasks {
     /// # Errors
     /// `task_fenced`, `task_ended` (the run must stop), `store_…` (nothing was appended).
     pub async fn commit(&self, held: &Held, active_left: Millis, pieces: Vec<Piece>) -> Result<Task, Fault> {
-        done(self.inner.append(held.id, Event::Commit { fence: held.fence, active_left }, pieces).await?)
+        let event = Event::Commit { fence: held.fence, active_left };
+        done(self.inner.append_held(held, event, pieces).await?)
     }
 
     /// Gives the task up while it waits: for answers, or (`wake_at`) for a moment. Nothing of it stays in
@@ -137,7 +138,7 @@ impl Tasks {
 
     /// A move that may have been made already.
     async fn set(&self, held: &Held, event: Event) -> Result<(), Fault> {
-        match self.inner.apply(held.id, event).await? {
+        match self.inner.append_held(held, event, Vec::new()).await? {
             Updated::Refused(Refused::Unchanged, _) => Ok(()),
             other => done(other).map(drop),
         }
@@ -148,7 +149,7 @@ impl Inner {
     /// A move after which this process has nothing of the task any more; its last progress is written
     /// with it.
     async fn give_up(&self, held: &Held, event: Event, pieces: Vec<Piece>) -> Result<Task, Fault> {
-        let (written, given) = tokio::join!(self.last_progress(held), self.append(held.id, event, pieces));
+        let (written, given) = tokio::join!(self.last_progress(held), self.append_held(held, event, pieces));
         if let Err(e) = written {
             tracing::warn!(task = %held.id, error = %e, "the last progress was not written");
         }

@@ -233,3 +233,19 @@ async fn one_process_at_a_time_resumes_what_another_may_have_died_of() {
     alive.clock.advance(TaskRules::ALONE_RETRY);
     claimed(&alive, born.id).await;
 }
+
+#[tokio::test]
+async fn what_was_replayed_is_summed_up_with_whatever_is_written_next() {
+    let dir = TempDir::new().unwrap();
+    let host = start(&dir).await;
+    let (held, born) = journaled(&host).await;
+    held.replayed(7);
+    assert_eq!(host.tasks.commit(&held, LEFT, pieces(&["more"])).await.unwrap().replayed, 7);
+    assert_eq!(host.tasks.commit(&held, LEFT, pieces(&["more"])).await.unwrap().replayed, 7, "once");
+    held.replayed(1);
+    let asked = host.tasks.ask(&held, vec![form("a")], &new().call, None, Vec::new()).await.unwrap();
+    assert_eq!(asked.replayed, 8);
+    held.replayed(2);
+    let parked = host.tasks.park(held, None, LEFT, Vec::new()).await.unwrap();
+    assert_eq!((parked.id, parked.replayed), (born.id, 10));
+}

@@ -150,7 +150,7 @@ impl Tasks {
     ) -> Result<Task, Fault> {
         let tool = self.inner.registry.tool(held.id).unwrap_or_default();
         let event = self.inner.asked(by, held.fence, questions, call, active_left, &tool);
-        done(self.inner.append(held.id, event, pieces).await?)
+        done(self.inner.append_held(held, event, pieces).await?)
     }
 
     /// Says how far the run has come; written at most once per poll interval (the last one wins).
@@ -289,6 +289,7 @@ impl Inner {
             resumed: 0,
             parked_ms: Millis(0),
             parked_at: None,
+            replayed: 0,
         };
         task.ttl = ttl::raised(&task, now);
         task.poll_interval = self.rhythm.working(&task.tool);

@@ -199,3 +199,45 @@ async fn a_plugin_that_misbehaves_hurts_nobody_else() {
     }
     assert_eq!(text(client.call("echo", json!({ "text": "alive" })).await.result()), "alive");
 }
+
+/// Answers `ask` until it ends: how often, and the task.
+async fn answered(fuel: u64, linger: &str) -> (usize, Value) {
+    let policy = format!(
+        "[limits]\nfuel = {fuel}\n[call]\ndeadline = \"50ms\"\nlinger = \"{linger}\"\n[grants]\nask = [\"form\"]"
+    );
+    let host = Setup::probe(&policy).start().await;
+    let client = host.client();
+    let id = client.task("ask", json!({ "rounds": 60 })).await;
+    let (mut last, mut answers) = (String::new(), 0);
+    loop {
+        let next = |task: &Value| {
+            let asks = task["inputRequests"].as_object().and_then(|asked| asked.keys().next());
+            // An error is no state.
+            task["status"].is_string() && task["status"] != "working" && asks != Some(&last)
+        };
+        let task = client.until(&id, "the next question", next).await;
+        let Some(key) = task["inputRequests"].as_object().and_then(|asked| asked.keys().next()) else {
+            return (answers, task);
+        };
+        client.accept(&id, key, json!({ "value": "on" })).await.result();
+        answers += 1;
+        last = key.clone();
+    }
+}
+
+/// Each answer to a parked run has all that it did before done again: that is bounded too, and nothing else pays for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_replays_too_much_is_ended() {
+    let (answers, held) = answered(1_000_000_000, "60s").await;
+    assert_eq!((answers, &held["status"]), (60, &json!("completed")), "{held}");
+    let fuel = held["result"]["_meta"]["layby/receipt"]["fuel"].as_u64().expect("fuel");
+    // Enough for the run itself; its replays take some thirty times as much, less where an answer is faster than parking.
+    let (answers, task) = answered(fuel + fuel / 20, "0s").await;
+    assert_eq!(result_code(&task["result"]), "limit_replay", "{task}");
+    assert!(text(&task["result"]).contains("10 times limits.fuel"), "{task}");
+    assert!((15..=60).contains(&answers), "{answers}");
+    let (answers, task) = answered(6 * fuel, "0s").await;
+    assert_eq!((answers, &task["status"]), (60, &json!("completed")), "{task}");
+    assert_eq!(task["result"]["content"], held["result"]["content"]);
+    assert_eq!(task["result"]["_meta"]["layby/receipt"]["fuel"], fuel);
+}

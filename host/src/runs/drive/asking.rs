@@ -206,6 +206,7 @@ impl Driver {
 
     /// A question is an effect: its rows are committed together with all that the run had done before.
     async fn commit_round(&mut self, round: &Round) -> Result<store::Task, Fault> {
+        self.charge();
         let rows = self.rows(&round.slots);
         let (pieces, left) = (self.pieces(), self.active_left());
         if let Some(held) = &self.held {

@@ -40,6 +40,10 @@ pub(super) struct Durable {
     pub(super) parked: Millis,
     /// The share of a resumed run that still replays.
     share: Option<OwnedSemaphorePermit>,
+    /// What a resumed run replays is not told to its row yet.
+    uncharged: bool,
+    /// When its replay has taken too long.
+    pub(super) replay_until: Option<Instant>,
     /// The last round of the guest's in a resumed run's row.
     round: Vec<store::Question>,
     /// Questions of the host's in a resumed run's row, none of them open, and their answers.
@@ -73,6 +77,7 @@ impl Durable {
             parked: task.parked_ms,
             flush_at: Some(Instant::now() + TaskRules::RESUMING.duration()),
             share: Some(resuming.share),
+            uncharged: true,
             round: resuming.round,
             told: task
                 .questions
@@ -118,7 +123,25 @@ impl Driver {
     /// A question is committed: the row says as well that the run is live, where it was resumed.
     pub(super) fn has_asked(&mut self) {
         self.saved();
+        self.went_live();
+    }
+
+    /// What it has done is done, and what it does now is its own.
+    fn went_live(&mut self) {
         self.durable.share = None;
+        self.durable.replay_until = None;
+        if self.guest.is_some() && self.open.is_none() && self.permit.is_some() {
+            self.active_since = self.active_since.or_else(|| Some(Instant::now()));
+        }
+    }
+
+    /// The row gets to know of a resumed run's replay with the next write.
+    pub(super) fn charge(&mut self) {
+        let Some(held) = self.held.as_ref().filter(|_| self.durable.uncharged) else { return };
+        self.durable.uncharged = false;
+        if let Some(left) = self.run.past.journal.replayed_to() {
+            held.replayed(self.run.work.plugin.policy.limits.fuel.saturating_sub(left));
+        }
     }
 
     /// Active time that is left.
@@ -160,11 +183,14 @@ impl Driver {
         let journal = self.run.past.journal.clone();
         let (news, left) = (journal.has_news() || !self.durable.unsaved.is_empty(), self.active_left());
         let pieces = if news { self.pieces() } else { Vec::new() };
-        let Some(held) = &self.held else { return Ok(()) };
         if self.durable.is_resumed() && journal.is_live() {
-            runs.tasks.live(held).await?;
-            self.durable.share = None;
+            self.charge();
+            if let Some(held) = &self.held {
+                runs.tasks.live(held).await?;
+            }
+            self.went_live();
         }
+        let Some(held) = &self.held else { return Ok(()) };
         if let Some(why) = self.unpinned() {
             runs.tasks.pin(held, why.to_owned()).await?;
             self.durable.pin_told = true;
@@ -180,7 +206,8 @@ impl Driver {
     /// of one that cannot be resumed.
     pub(super) fn flushes_at(&self) -> Option<Instant> {
         self.durable.flush_at.filter(|_| {
-            let waits = self.active_since.is_none() && self.durable.effects.is_empty();
+            let replays = self.durable.is_resumed() && self.guest.is_some();
+            let waits = self.active_since.is_none() && !replays && self.durable.effects.is_empty();
             self.held.is_some() && (!waits || self.unpinned().is_some())
         })
     }
@@ -241,6 +268,7 @@ impl Driver {
         // In this order: nobody may resume a run whose instance is still there.
         self.guest = None;
         self.permit = None;
+        self.charge();
         let pieces = self.pieces();
         let left = self.active_left();
         let held = self.held.take()?;

@@ -240,8 +240,12 @@ impl Driver {
         let far = self.taken_at + Duration::from_secs(365 * 24 * 3600);
         let active = self.active_since.map(|since| since + self.active_left);
         let put = self.unput.as_ref().and_then(|round| round.retry_at);
-        let (flush, park) = (self.flushes_at(), self.parks_at());
-        [self.deadline, active, self.grace_until, put, flush, park].into_iter().flatten().min().unwrap_or(far)
+        let (flush, park, replay) = (self.flushes_at(), self.parks_at(), self.durable.replay_until);
+        [self.deadline, active, self.grace_until, put, flush, park, replay]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(far)
     }
 
     /// Reacts to one event; some outcome ends the run.
@@ -285,7 +289,14 @@ impl Driver {
     /// Makes the instance's future; it starts when it is first polled.
     fn start(&mut self, permit: Permit) {
         self.permit = Some(permit);
-        self.active_since = Some(Instant::now());
+        let now = Instant::now();
+        if self.durable.is_resumed() {
+            // A replay is not charged; but one that stands still is none.
+            let limit = self.run.work.plugin.policy.limits.active_time;
+            self.durable.replay_until = Some(now + limit.duration());
+        } else {
+            self.active_since = Some(now);
+        }
         let (run, fuel_slice) = (self.run.clone(), self.runs.fuel_slice);
         let request = self.request.clone();
         self.guest = Some(Box::pin(async move {
@@ -357,6 +368,9 @@ impl Driver {
         let now = Instant::now();
         if self.grace_until.is_some_and(|at| at <= now) {
             return Some(Outcome::Cancelled);
+        }
+        if self.durable.replay_until.take_if(|at| *at <= now).is_some() {
+            return self.host_failed("its replay took longer than limits.active-time");
         }
         if self.active_since.is_some_and(|since| since + self.active_left <= now) {
             let limit = self.run.work.plugin.policy.limits.active_time;

@@ -26,6 +26,7 @@ pub(in crate::store) async fn rows_come_back_as_they_went_in(ground: &dyn Ground
     full.pinned = Some("it \0 wrote".into());
     full.wake_at = Some(UnixMillis(1600));
     full.attempts = 2;
+    full.replayed = 1 << 40;
     full.retry_at = Some(UnixMillis(1700));
     full.resumed = 3;
     full.parked_ms = Millis(1 << 40);

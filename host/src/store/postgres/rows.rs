@@ -217,6 +217,7 @@ pub(super) fn task(row: &PgRow) -> Result<Task, StoreError> {
         resumed: small(int(27)?)?,
         parked_ms: Millis(int(28)?),
         parked_at: maybe_int(29)?.map(UnixMillis),
+        replayed: int(35)?,
         questions: questions(row)?,
     })
 }

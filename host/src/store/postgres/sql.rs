@@ -53,7 +53,7 @@ macro_rules! select_tasks {
             "t.updated_at, t.ttl, t.poll_interval, t.active_left, t.absence, t.holder, t.fence, ",
             "t.cancel_requested, t.input_deadline, t.resume_on_timeout, t.idem_key, t.idem_arguments, ",
             "t.revealed, t.outcome, t.pieces, t.pinned, t.wake_at, t.attempts, t.retry_at, t.resumed, ",
-            "t.parked_ms, t.parked_at, q.rounds, q.kinds, q.keys, q.requests, q.answers ",
+            "t.parked_ms, t.parked_at, q.rounds, q.kinds, q.keys, q.requests, q.answers, t.replayed ",
             "FROM tasks t LEFT JOIN LATERAL (SELECT array_agg(round ORDER BY position) AS rounds, ",
             "array_agg(kind ORDER BY position) AS kinds, array_agg(key ORDER BY position) AS keys, ",
             "array_agg(request ORDER BY position) AS requests, array_agg(answer ORDER BY position) AS answers ",
@@ -158,6 +158,7 @@ macro_rules! with_changing {
             ("revealed", Bool), ("questions", Int), ("expires_at", Int), ("due_at", Int), ("outcome", Bytes),
             ("pieces", Int), ("pinned", Bytes), ("wake_at", Int), ("attempts", Int), ("retry_at", Int),
             ("resumed", Int), ("parked_ms", Int), ("parked_at", Int), ("ready_at", Int),
+            ("replayed", Int),
         ]
     };
 }
@@ -166,7 +167,7 @@ pub(super) static INSERT_TASKS: Bulk = Bulk::new(
     "INSERT INTO tasks (id, principal, tool, plugin, digest, created_at, idem_key, idem_arguments, status,
     status_message, updated_at, ttl, poll_interval, active_left, absence, holder, fence, cancel_requested,
     input_deadline, resume_on_timeout, revealed, questions, expires_at, due_at, outcome, pieces, pinned,
-    wake_at, attempts, retry_at, resumed, parked_ms, parked_at, ready_at) SELECT * FROM",
+    wake_at, attempts, retry_at, resumed, parked_ms, parked_at, ready_at, replayed) SELECT * FROM",
     with_changing![
         ("id", Bytes),
         ("principal", Bytes),
@@ -189,7 +190,7 @@ pub(super) static UPDATE_TASKS: Bulk = Bulk::new(
     input_deadline = r.input_deadline, resume_on_timeout = r.resume_on_timeout, revealed = r.revealed,
     questions = r.questions, expires_at = r.expires_at, due_at = r.due_at, outcome = r.outcome,
     pieces = r.pieces, pinned = r.pinned, wake_at = r.wake_at, attempts = r.attempts, retry_at = r.retry_at,
-    resumed = r.resumed, parked_ms = r.parked_ms, parked_at = r.parked_at, ready_at = r.ready_at FROM",
+    resumed = r.resumed, parked_ms = r.parked_ms, parked_at = r.parked_at, ready_at = r.ready_at, replayed = r.replayed FROM",
     with_changing![("id", Bytes), ("was", Int)],
     "WHERE tasks.id = r.id AND tasks.fence = r.was AND (tasks.outcome IS NULL OR tasks.outcome = r.outcome)",
 );

@@ -180,6 +180,7 @@ pub(super) fn task(row: &SqliteRow) -> Result<Task, StoreError> {
         resumed: small(int(28)?)?,
         parked_ms: Millis(int(29)?),
         parked_at: maybe_int(30)?.map(UnixMillis),
+        replayed: int(31)?,
     })
 }
 

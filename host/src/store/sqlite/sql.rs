@@ -40,7 +40,8 @@ macro_rules! select_tasks {
             "CASE t.questions WHEN 0 THEN NULL ELSE (SELECT group_concat(q.position || ' ' || q.round || ' ' ",
             "|| q.kind || ' ' || hex(q.key) || ' ' || hex(q.request) || ' ' || coalesce(hex(q.answer), ''), ",
             "char(10)) FROM questions q WHERE q.task = t.id) END, ",
-            "t.pieces, t.pinned, t.wake_at, t.attempts, t.retry_at, t.resumed, t.parked_ms, t.parked_at ",
+            "t.pieces, t.pinned, t.wake_at, t.attempts, t.retry_at, t.resumed, t.parked_ms, t.parked_at, ",
+            "t.replayed ",
             "FROM tasks t ",
             $tail
         )
@@ -138,9 +139,9 @@ pub(super) static INSERT_TASKS: Bulk = Bulk::new(
     "INSERT INTO tasks (id, principal, tool, plugin, digest, created_at,
     idem_key, idem_arguments, status, status_message, updated_at, ttl, poll_interval, active_left, absence,
     holder, fence, cancel_requested, input_deadline, resume_on_timeout, revealed, questions, expires_at,
-    due_at, outcome, pieces, pinned, wake_at, attempts, retry_at, resumed, parked_ms, parked_at, ready_at)
+    due_at, outcome, pieces, pinned, wake_at, attempts, retry_at, resumed, parked_ms, parked_at, ready_at, replayed)
  VALUES ",
-    34,
+    35,
     "",
 );
 
@@ -154,9 +155,10 @@ pub(super) static UPDATE_TASKS: Bulk = Bulk::new(
     resume_on_timeout = r.column14, revealed = r.column15, questions = r.column16, expires_at = r.column17,
     due_at = r.column18, outcome = r.column19, pieces = r.column20, pinned = r.column21,
     wake_at = r.column22, attempts = r.column23, retry_at = r.column24, resumed = r.column25,
-    parked_ms = r.column26, parked_at = r.column27, ready_at = r.column28
+    parked_ms = r.column26, parked_at = r.column27, ready_at = r.column28,
+    replayed = r.column29
  FROM (VALUES ",
-    28,
+    29,
     ") r
  WHERE tasks.id = r.column1 AND tasks.fence = r.column2
     AND (tasks.outcome IS NULL OR tasks.outcome = r.column19)",

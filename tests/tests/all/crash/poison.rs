@@ -65,8 +65,12 @@ async fn a_task_that_kills_every_host_ends_and_harms_no_other() {
 #[tokio::test]
 async fn hosts_that_are_killed_in_quick_order_end_no_task() {
     let policy = "[call]\ndeadline = \"100ms\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]";
-    let config = "[store]\nlease = \"1s\"\ntakeover = \"200ms\"";
-    let mut host = Setup::new().plugin("probe", policy).config(config).start().await;
+    // No shorter: a busy machine must not take a live host for dead.
+    let config = "[store]\nlease = \"3s\"\ntakeover = \"200ms\"";
+    let setup = Setup::new();
+    let clock = setup.root().join("clock");
+    let setup = setup.env("LAYBYTEST_CLOCK", &clock.display().to_string());
+    let mut host = setup.plugin("probe", policy).config(config).start().await;
     let client = host.client();
     let mut tasks = Vec::new();
     for n in 0..24 {
@@ -76,11 +80,13 @@ async fn hosts_that_are_killed_in_quick_order_end_no_task() {
         };
         tasks.push(client.task("nap", arguments).await);
     }
-    for n in 0..12 {
+    for n in 0..16 {
         tokio::time::sleep(std::time::Duration::from_millis(100 + 97 * (n % 5))).await;
         host.kill();
         host = host.restart().await;
     }
+    // Whichever were met alone have a pause.
+    std::fs::write(&clock, "600000").expect("a clock");
     let client = host.client();
     for id in &tasks {
         let task = client.ended(id).await;
