@@ -1,12 +1,12 @@
 //! `wasi:cli/environment`, `wasi:cli/exit` and `wasi:config/store`. Grants: `env`, `config`. Class: derived
 //! (both are kept with the run's header). Records: the trail has each call.
 //!
-//! A secret never enters the sandbox: the guest sees a placeholder in its place.
+//! A secret never enters the sandbox: the guest sees a placeholder in its place (see `secrets.rs`).
 
 use wasmtime::component::{ComponentType, HasSelf, Linker, Lower};
 use wasmtime_wasi::p2::bindings::cli::{environment, exit};
 
-use super::{Abort, State, state::Ended};
+use super::{Abort, State, secrets::placeholder, state::Ended};
 use crate::config::EnvValue;
 
 /// The name that a guest sees as its program's.
@@ -17,7 +17,7 @@ impl environment::Host for State {
         self.journal.note("environment", &[]);
         let value = |name: &str, value: &EnvValue| match value {
             EnvValue::Plain(text) => text.clone(),
-            EnvValue::Secret { .. } => placeholder(name),
+            EnvValue::Secret { .. } | EnvValue::SecretFile { .. } => placeholder(name),
         };
         Ok(self.granted.grants.env.iter().map(|(n, v)| (n.clone(), value(n, v))).collect())
     }
@@ -29,11 +29,6 @@ impl environment::Host for State {
     fn initial_cwd(&mut self) -> wasmtime::Result<Option<String>> {
         Ok(None)
     }
-}
-
-/// What the guest sees of the secret variable `name`: the same for every run, and nobody else's text.
-fn placeholder(name: &str) -> String {
-    format!("{{layby-secret:{name}}}")
 }
 
 impl exit::Host for State {

@@ -18,6 +18,7 @@ mod random;
 mod reflect;
 mod result;
 mod run;
+mod secrets;
 mod state;
 mod stdio;
 mod table;

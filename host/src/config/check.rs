@@ -104,6 +104,10 @@ pub(super) fn grants(g: &Grants) -> Result<(), Wrong> {
             }
             EnvValue::Plain(_) => None,
             EnvValue::Secret { secret } => Some(secret.as_str()),
+            EnvValue::SecretFile { secret_file } if secret_file.as_os_str().is_empty() => {
+                return wrong(["grants", "env", name], format!("`secret-file` of `{name}` is empty"));
+            }
+            EnvValue::SecretFile { .. } => None,
         };
         for name in [Some(name.as_str()), secret].into_iter().flatten() {
             if name.is_empty() || name.contains(['=', '\0']) {

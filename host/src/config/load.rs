@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use toml::{Table, Value};
 
-use super::{CallPolicy, Config, Grants, Limits, Policy, check};
+use super::{CallPolicy, Config, EnvValue, Grants, Limits, Policy, check};
 use crate::base::{ByteSize, Digest, read_file, text_of};
 
 /// Largest configuration file that is read: it is written by hand.
@@ -177,6 +177,11 @@ pub fn load_policy(
     check::grants(&grants).map_err(|(keys, reason)| source.wrong(&keys, reason))?;
     for file in &mut grants.files {
         file.host = absolute(folder, &file.host);
+    }
+    for value in grants.env.values_mut() {
+        if let EnvValue::SecretFile { secret_file } = value {
+            *secret_file = absolute(folder, secret_file);
+        }
     }
     Ok(Policy { sha256, prefix: raw.prefix, limits, call, tools, grants })
 }

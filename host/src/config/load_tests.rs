@@ -60,7 +60,7 @@ hold = "20s"
 [grants]
 ask = ["form", "url https://host/", "url https://", "sampling", "roots"]
 http = [{ allow = "GET https://api.example.com/v1/*", idempotent = false }]
-env = { REGION = "eu", TOKEN = { secret = "WEATHER_TOKEN" } }
+env = { REGION = "eu", TOKEN = { secret = "WEATHER_TOKEN" }, KEY = { secret-file = "keys/weather" } }
 files = [{ host = "./inbox", guest = "/inbox", write = false }]
 config = { units = "metric" }
 "#;
@@ -72,6 +72,7 @@ fn every_key_of_a_policy_parses() {
     assert_eq!(p.limits.memory, ByteSize::mib(128));
     assert_eq!(p.call.on_input_timeout, OnInputTimeout::Resume);
     assert_eq!(p.grants.env["TOKEN"], EnvValue::Secret { secret: "WEATHER_TOKEN".into() });
+    assert_eq!(p.grants.env["KEY"], EnvValue::SecretFile { secret_file: "/srv/p/keys/weather".into() });
     assert_eq!(p.grants.files[0].host, Path::new("/srv/p/inbox"));
     assert!(p.sha256.is_some());
 }
@@ -116,7 +117,7 @@ fn bad_values_say_what_was_expected() {
     refused(policy("[limits]\nquestions = -1\n"), &["a whole number from 0"]);
     refused(policy("[limits]\nquestions = 5_000_000_000\n"), &["a whole number from 0 to 4294967295"]);
     refused(policy("[call]\nrequires-tasks = \"yes\"\n"), &["true or false"]);
-    refused(policy("[grants]\nenv = { A = 5 }\n"), &["a string, or { secret"]);
+    refused(policy("[grants]\nenv = { A = 5 }\n"), &["a string, { secret"]);
     refused(policy("[limits\n"), &["weather.toml:1:"]);
 }
 

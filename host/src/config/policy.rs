@@ -75,6 +75,8 @@ pub struct Limits {
 impl Limits {
     /// Questions that one `request-input` may put.
     pub const QUESTIONS_AT_ONCE: usize = 16;
+    /// A secret: the longest tokens in use have some thousand bytes.
+    pub const SECRET_SIZE: ByteSize = ByteSize::kib(16);
     /// One question, with its schema, as JSON.
     pub const QUESTION_SIZE: ByteSize = ByteSize::kib(64);
 }
@@ -216,22 +218,41 @@ pub enum EnvValue {
         /// The host's variable.
         secret: String,
     },
+    /// A file of the host's that holds the value, read anew at each use; the guest sees a placeholder.
+    SecretFile {
+        /// Its path; relative to the policy file's folder.
+        #[serde(rename = "secret-file")]
+        secret_file: PathBuf,
+    },
+}
+
+impl EnvValue {
+    /// True where the guest sees a placeholder.
+    pub const fn is_secret(&self) -> bool {
+        !matches!(self, Self::Plain(_))
+    }
+
+    /// A secret that no policy grants any more: the guest sees its placeholder, and nothing comes in its place.
+    pub const fn revoked() -> Self {
+        Self::Secret { secret: String::new() }
+    }
 }
 
 impl<'de> Deserialize<'de> for EnvValue {
     /// By hand, because serde's own error for untagged values names neither key nor type.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         struct Table {
-            secret: String,
+            secret: Option<String>,
+            secret_file: Option<PathBuf>,
         }
         struct Visit;
         impl<'de> de::Visitor<'de> for Visit {
             type Value = EnvValue;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a string, or { secret = \"NAME\" } with the name of a variable of the host")
+                f.write_str("a string, { secret = \"NAME\" } with a variable of the host, or { secret-file = \"PATH\" }")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<EnvValue, E> {
@@ -239,8 +260,15 @@ impl<'de> Deserialize<'de> for EnvValue {
             }
 
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<EnvValue, A::Error> {
-                let Table { secret } = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(EnvValue::Secret { secret })
+                match Table::deserialize(de::value::MapAccessDeserializer::new(map))? {
+                    Table { secret: Some(secret), secret_file: None } => Ok(EnvValue::Secret { secret }),
+                    Table { secret: None, secret_file: Some(secret_file) } => {
+                        Ok(EnvValue::SecretFile { secret_file })
+                    }
+                    _ => {
+                        Err(de::Error::custom("either `secret` or `secret-file` must be there, and not both"))
+                    }
+                }
             }
         }
         d.deserialize_any(Visit)

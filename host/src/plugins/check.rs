@@ -21,7 +21,7 @@ use super::{
 use crate::{
     base::Digest,
     capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, list},
-    config::{CatalogConfig, Config, Grants, Limits, Policy, load_policy},
+    config::{CatalogConfig, Config, EnvValue, Grants, Limits, Policy, load_policy},
     engine::Engine,
     store::{PluginRow, Store},
 };
@@ -232,7 +232,13 @@ impl Checker {
         if !given {
             return Ok(Arc::new(Granted::default()));
         }
-        Granted::resolve(&policy.grants, &forbidden(&self.config)).map_err(Problem::bad_grant)
+        let mut forbidden = forbidden(&self.config);
+        for value in policy.grants.env.values() {
+            if let EnvValue::SecretFile { secret_file } = value {
+                forbidden.push(secret_file.clone());
+            }
+        }
+        Granted::resolve(&policy.grants, &forbidden).map_err(Problem::bad_grant)
     }
 
     pub(super) fn prepare(&self, name: &str, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {

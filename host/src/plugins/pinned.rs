@@ -18,7 +18,7 @@ use super::{
 use crate::{
     base::Digest,
     capabilities::Granted,
-    config::{CallPolicy, FileGrant, Grants, Limits, Policy},
+    config::{CallPolicy, EnvValue, FileGrant, Grants, Limits, Policy},
     store::Elsewhere,
 };
 
@@ -79,7 +79,7 @@ impl Pinned {
 }
 
 impl Plugins {
-    /// The tool that a run began with. Questions are put, requests sent, and folders used, only where the plugin's present
+    /// The tool that a run began with. Questions are put, requests and secrets sent, folders used, only where the plugin's present
     /// policy has the same grant: this replica's, or, where it does not have the plugin, the newest of another one that
     /// lives. A plugin that is gone everywhere may do nothing any more.
     ///
@@ -166,6 +166,12 @@ impl Plugins {
         want.revoked = want.grants.files.iter().filter(|file| is_revoked(file)).cloned().collect();
         want.grants.ask.retain(|ask| present.ask.contains(ask));
         want.grants.http.retain(|http| present.http.contains(http));
+        for (name, value) in &mut want.grants.env {
+            let same = present.env.get(name) == Some(value);
+            if value.is_secret() && !same {
+                *value = EnvValue::revoked();
+            }
+        }
         Ok(want)
     }
 

@@ -2,10 +2,11 @@
 
 use std::{
     fs,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
-use layby_tests::{Client, Host, Setup, eventually, guests, text};
+use layby_tests::{Client, Host, Recorder, Setup, eventually, guests, text};
 use serde_json::{Value, json};
 
 /// Parks at once.
@@ -240,4 +241,74 @@ async fn a_mount_that_is_missing_is_waited_for() {
         let done = task.client().status(&task.id, "completed").await;
         assert_eq!(text(&done["result"]), r#"["as it was","ok","as it was"]"#, "{place} {killed}");
     }
+}
+
+/// A task that has sent one request with a secret in its header and is parked before its second: with the server, and
+/// the file that has the secret.
+async fn trusted() -> (Parked, Recorder, PathBuf) {
+    let server = Recorder::start().await;
+    let setup = Setup::new();
+    let secret = setup.root().join("token");
+    fs::write(&secret, "first-value\n").expect("a secret");
+    let policy = trusting(&server, "TOKEN = { secret-file = \"../token\" }");
+    let host = setup.plugin("probe", &policy).arg("--log").arg("debug").start().await;
+    let get = |path: &str| {
+        let headers = json!({ "authorization": "Bearer {layby-secret:TOKEN}" });
+        json!({ "url": format!("{}/{path}", server.origin()), "headers": headers })
+    };
+    let arguments = json!({ "requests": [get("one"), get("two")], "ask": true, "nap_ms": 50 });
+    let id = host.client().task("fetch", arguments).await;
+    parked(&host, &id).await;
+    assert_eq!(server.seen()[0].headers["authorization"], "Bearer first-value");
+    (Parked { host, id }, server, secret)
+}
+
+fn trusting(server: &Recorder, secret: &str) -> String {
+    format!(
+        "{CALL}[grants]\nask = [\"form\"]\nhttp = [{{ allow = \"* {}/*\" }}]\nenv = {{ {secret} }}",
+        server.origin()
+    )
+}
+
+#[tokio::test]
+async fn a_secret_may_be_another_by_then_and_is_kept_nowhere() {
+    let (task, server, secret) = trusted().await;
+    fs::write(&secret, "second-value\n").expect("a secret");
+    task.answer("on").await;
+    let ended = task.client().status(&task.id, "completed").await;
+    assert_eq!(server.seen()[1].headers["authorization"], "Bearer second-value");
+    assert!(!ended.to_string().contains("-value"), "{ended}");
+    let export = task.host.setup().root().join("export.json");
+    let path = export.to_str().expect("a path in UTF-8");
+    assert_eq!(task.host.command(&["tasks", "export", &task.id, path]).await.code, Some(0));
+    let mut kept = vec![task.host.log().into_bytes(), fs::read(&export).expect("the export")];
+    for file in ["layby.db", "layby.db-wal"] {
+        kept.push(fs::read(task.host.setup().data().join(file)).expect("the database"));
+    }
+    for bytes in kept {
+        for value in [&b"first-value"[..], b"second-value"] {
+            assert!(!bytes.windows(value.len()).any(|window| window == value));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_granted_any_more_is_not_sent() {
+    let (task, server, _) = trusted().await;
+    task.replace("probe", &trusting(&server, "")).await;
+    task.answer("on").await;
+    let ended = task.client().status(&task.id, "completed").await;
+    assert!(text(&ended["result"]).contains("HttpRequestDenied"), "{ended}");
+    assert_eq!(server.lines(), ["GET /one"]);
+    assert!(task.host.log().contains("does not grant it any more"));
+}
+
+#[tokio::test]
+async fn another_version_of_the_compiler_goes_on_without_comparing_fuel() {
+    let Parked { host, id } = Parked::asks(2).await;
+    let task = Parked { host: host.restart_with("LAYBYTEST_CODE", "another").await, id };
+    task.answer("a").await;
+    parked(&task.host, &task.id).await;
+    task.answer("b").await;
+    assert_eq!(task.ends().await, (2, None));
 }

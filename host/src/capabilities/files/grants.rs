@@ -100,6 +100,7 @@ impl Granted {
 fn check_env(name: &str, value: &EnvValue) -> Result<(), String> {
     let text = match value {
         EnvValue::Plain(text) | EnvValue::Secret { secret: text } => text,
+        EnvValue::SecretFile { .. } => "",
     };
     if name.is_empty() || name.contains(['=', '\0']) || text.contains('\0') {
         return Err(format!(

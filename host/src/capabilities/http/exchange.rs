@@ -26,6 +26,7 @@ use crate::{
     capabilities::{
         Abort, Audience, Caller, Granted,
         effects::Unsent,
+        secrets,
         unknown::{self, Choice, Deed, Unknown},
         wit_call::LogLevel,
     },
@@ -129,12 +130,13 @@ impl Shared {
             self.journal.sent(k, hash, SystemClock.now().0);
         }
         let end = match ready {
-            Ok(ready) => {
+            Ok(mut ready) => {
                 let unsent = Unsent::new(&self.journal, k);
                 if self.caller.commit().await.is_err() {
                     return std::future::pending().await;
                 }
                 failpoint!("effect.after-start-commit");
+                let revealed = self.reveal(&mut ready).await;
                 if !self.caller.may_send() {
                     // Said in the journal when this is dropped: nothing was sent.
                     let why =
@@ -142,10 +144,15 @@ impl Shared {
                     return self.end(Abort::Host(why)).await;
                 }
                 unsent.leaves();
-                self.flights.sent(out);
-                let end = self.sent(ready, options).await;
-                failpoint!("effect.after-send");
-                end
+                match revealed {
+                    Err(error) => Err(error),
+                    Ok(()) => {
+                        self.flights.sent(out);
+                        let end = self.sent(ready, options).await;
+                        failpoint!("effect.after-send");
+                        end
+                    }
+                }
             }
             Err(error) => Err(error),
         };
@@ -244,6 +251,16 @@ impl Shared {
             cut(&target.to_string())
         ));
         Err(Error::HttpRequestDenied)
+    }
+
+    /// Puts secrets into the headers, after all that is recorded of the request. One without a value is not sent.
+    async fn reveal(&self, ready: &mut Ready) -> Result<(), Error> {
+        secrets::reveal(&mut ready.headers, &self.granted.grants.env, self.limits.http_headers).await.map_err(
+            |why| {
+                self.warn(&format!("denied: {}: {why}", cut(&ready.target.to_string())));
+                Error::HttpRequestDenied
+            },
+        )
     }
 
     async fn sent(&self, ready: Ready, options: Option<RequestOptions>) -> Result<Answer, Error> {
