@@ -244,8 +244,10 @@ async fn no_other_method_gives_a_handle() {
         let reply = client.request(method, params).await;
         assert_eq!(reply.result()["resultType"], "complete", "{method}: {}", reply.message);
     }
-    // A prompt that asks is asked again with the answer, and waits as no task.
+    // A prompt that asks is asked again with the answer, and waits as a row that is nobody's task.
     let asks = client.request("prompts/get", json!({ "name": "test_input_required_result_prompt" })).await;
     assert_eq!(asks.result()["resultType"], "input_required", "{}", asks.message);
-    assert_eq!(host.tasks().await, Vec::<Value>::new());
+    let rows = host.tasks().await;
+    let get = client.request("tasks/get", json!({ "taskId": rows[0]["taskId"] })).await;
+    assert_eq!((rows.len(), get.code()), (1, "task_unknown"), "{}", get.message);
 }
