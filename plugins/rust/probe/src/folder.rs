@@ -78,7 +78,8 @@ fn one(step: &Step, open: &mut Option<File>, call: &Call) -> std::io::Result<Str
     match step.r#do {
         Do::Read => return fs::read_to_string(path),
         Do::List => {
-            let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            let names =
+                fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
             return Ok(names.collect::<std::io::Result<Vec<_>>>()?.join(" "));
         }
         Do::Size => return Ok(fs::metadata(path)?.len().to_string()),
