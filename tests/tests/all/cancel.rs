@@ -75,6 +75,18 @@ async fn a_plugin_that_does_not_look_is_stopped() {
 }
 
 #[tokio::test]
+async fn a_host_that_stops_within_the_grace_has_cancelled() {
+    let policy = "[call]\ndeadline = \"100ms\"\ngrace = \"60s\"\n[limits]\nfuel = 9_000_000_000_000";
+    let mut host = Setup::probe(policy).config("[serve]\ndrain = \"100ms\"\n").start().await;
+    let id = host.client().task("burn", json!({})).await;
+    host.client().cancel(&id).await.result();
+    host.signal("TERM");
+    assert_eq!(host.ended().await, Some(0));
+    let host = host.restart().await;
+    assert_eq!(host.client().ended(&id).await["status"], "cancelled");
+}
+
+#[tokio::test]
 async fn a_plugin_that_computes_is_stopped_too() {
     let setup =
         Setup::probe("[call]\ndeadline = \"100ms\"\ngrace = \"100ms\"\n[limits]\nfuel = 9_000_000_000_000");

@@ -278,6 +278,8 @@ impl Driver {
             Event::Slept => None,
             Event::Commits => self.commit_for_effects().await,
             Event::Timer => self.timer().await,
+            // Its grace is over with the process.
+            Event::HostStops if self.run.is_cancelled() => Some(Outcome::Cancelled),
             Event::HostStops if self.is_resumable() => Some(Outcome::HandsBack { retry: None }),
             Event::HostStops => Some(Outcome::Error(Fault::internal(
                 "interrupted",
