@@ -376,7 +376,7 @@ async fn it_ends_although_nobody_reads_what_it_prints() {
         for signal in signals {
             std::process::Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
         }
-        let status = tokio::time::timeout(std::time::Duration::from_secs(10), child.wait()).await;
+        let status = tokio::time::timeout(layby_tests::wait::BOUND, child.wait()).await;
         assert_eq!(status.expect("it ends").unwrap().code(), Some(0), "{signals:?}");
         let build = fs::read_to_string(project.path().join("sh.pid")).unwrap();
         eventually("the build ends", || async { (!lives(&build)).then_some(()) }).await;
@@ -387,7 +387,7 @@ async fn it_ends_although_nobody_reads_what_it_prints() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.next_line().await.unwrap();
     drop(lines);
-    let status = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait()).await;
+    let status = tokio::time::timeout(layby_tests::wait::BOUND, child.wait()).await;
     assert_eq!(status.expect("it ends").unwrap().code(), Some(0));
 }
 

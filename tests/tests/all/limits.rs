@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use layby_tests::{Setup, error_code, result_code, text};
+use layby_tests::{Setup, error_code, eventually, result_code, text};
 use serde_json::{Value, json};
 
 /// What a run may use: the answer names limit and value, and a model can act on it.
@@ -219,6 +219,14 @@ async fn answered(fuel: u64, linger: &str) -> (usize, Value) {
         let Some(key) = task["inputRequests"].as_object().and_then(|asked| asked.keys().next()) else {
             return (answers, task);
         };
+        if linger == "0s" {
+            // An answer that is faster than parking costs no replay.
+            eventually("the task is parked", || async {
+                let tasks = host.tasks().await;
+                tasks.iter().any(|task| task["taskId"] == id.as_str() && task["parked"] == true).then_some(())
+            })
+            .await;
+        }
         client.accept(&id, key, json!({ "value": "on" })).await.result();
         answers += 1;
         last = key.clone();
@@ -231,7 +239,7 @@ async fn a_run_that_replays_too_much_is_ended() {
     let (answers, held) = answered(1_000_000_000, "60s").await;
     assert_eq!((answers, &held["status"]), (60, &json!("completed")), "{held}");
     let fuel = held["result"]["_meta"]["layby/receipt"]["fuel"].as_u64().expect("fuel");
-    // Enough for the run itself; its replays take some thirty times as much, less where an answer is faster than parking.
+    // Enough for the run itself; its replays take some thirty times as much.
     let (answers, task) = answered(fuel + fuel / 20, "0s").await;
     assert_eq!(result_code(&task["result"]), "limit_replay", "{task}");
     assert!(text(&task["result"]).contains("10 times limits.fuel"), "{task}");
