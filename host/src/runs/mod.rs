@@ -177,7 +177,7 @@ pub struct Runs {
     slots: admission::Slots,
     resumes: resume::Resumes,
     rounds: Arc<rounds::Rounds>,
-    guests: std::sync::Mutex<Option<tokio::runtime::Runtime>>,
+    guests: Guests,
     guests_handle: tokio::runtime::Handle,
     drivers: TaskTracker,
     /// The host ends: runs that wait for a person end now, the others may finish.
@@ -218,7 +218,7 @@ impl Runs {
             slots: admission::Slots::new(&config.host),
             rounds: rounds::Rounds::new(seal),
             guests_handle: guests.handle().clone(),
-            guests: std::sync::Mutex::new(Some(guests)),
+            guests: Guests(std::sync::Mutex::new(Some(guests))),
             drivers: TaskTracker::new(),
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
@@ -392,10 +392,25 @@ impl Runs {
         self.stop.cancel();
         // Each driver drops its guest and settles; the bound is for a store that does not answer.
         let _ = tokio::time::timeout(Millis::from_secs(5).duration(), self.drivers.wait()).await;
-        let runtime = self.guests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(runtime) = runtime {
+        self.guests.end();
+    }
+}
+
+/// The guests' own runtime. It ends in the background: who drops it may be on a thread that must not wait, as where a second
+/// signal ends a host at once.
+struct Guests(std::sync::Mutex<Option<tokio::runtime::Runtime>>);
+
+impl Guests {
+    fn end(&self) {
+        if let Some(runtime) = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+impl Drop for Guests {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -247,5 +247,7 @@ async fn a_run_that_replays_too_much_is_ended() {
     let (answers, task) = answered(6 * fuel, "0s").await;
     assert_eq!((answers, &task["status"]), (60, &json!("completed")), "{task}");
     assert_eq!(task["result"]["content"], held["result"]["content"]);
-    assert_eq!(task["result"]["_meta"]["layby/receipt"]["fuel"], fuel);
+    // Each run has its own seed, and so its own few instructions more or less; sixty replays would be thirty times as much.
+    let used = task["result"]["_meta"]["layby/receipt"]["fuel"].as_u64().expect("fuel");
+    assert!(used.abs_diff(fuel) < fuel / 20, "{used} and {fuel}");
 }
