@@ -1,9 +1,10 @@
-//! Files that a person names: read whole, and only where they are regular and no larger than they may be.
+//! Files that a person names: read whole, and only where they are regular and no larger than they may be. Folders that
+//! are the host's own.
 
 use std::{
-    fs::File,
+    fs::{DirBuilder, File},
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
 };
 
@@ -24,6 +25,14 @@ pub fn read_file(path: &Path, most: ByteSize) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is not a regular file"));
     }
     read_bounded(file, most)
+}
+
+/// Makes `path` with mode 0700, and what is missing above it; one that is there stays as it is.
+///
+/// # Errors
+/// It cannot be made.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// All of `from`, at most `most` bytes.

@@ -8,6 +8,7 @@ mod ids;
 mod neutral;
 mod own;
 mod piece;
+mod tls;
 mod units;
 
 #[cfg(feature = "test-hooks")]
@@ -15,9 +16,10 @@ pub use clock::MovedClock;
 pub use clock::{Clock, SystemClock};
 pub(crate) use failpoints::failpoint;
 pub use fault::{Fault, FaultCode};
-pub use file::{read_bounded, read_file, text_of};
+pub use file::{private_folder, read_bounded, read_file, text_of};
 pub use ids::{BootId, Digest, Principal, TaskId};
 pub use neutral::{neutral_line, neutral_text};
 pub use own::{is_own, listens};
 pub use piece::{Blob, Piece};
+pub use tls::choose_tls;
 pub use units::{ByteSize, Millis, UnixMillis};

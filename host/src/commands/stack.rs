@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::exit::Failure;
 use crate::{
-    base::{Clock, Millis, SystemClock},
+    base::{Clock, Millis, SystemClock, private_folder},
     capabilities::Linked,
     config::{Config, ConfigError},
     engine::Engine,
@@ -35,7 +35,10 @@ impl Rooms {
     /// A store that cannot be used, a folder that cannot be read.
     pub(crate) async fn open(config: &Arc<Config>, cache: Option<&Path>) -> anyhow::Result<Self> {
         if !config.store.url.is_empty() {
-            make_private(&config.serve.data)?;
+            // It keeps the name of this replica.
+            let data = &config.serve.data;
+            private_folder(data)
+                .with_context(|| format!("the data folder {} cannot be made", data.display()))?;
         }
         let store = store::open(&config.serve.data, &config.store).await?;
         let clock = store::clock(store.clone(), clock());
@@ -101,13 +104,6 @@ impl Stack {
         self.server.stop().await;
         self.rooms.close(self.drain.saturating_sub(start.elapsed().into())).await;
     }
-}
-
-/// The data folder, where it is missing: it keeps the name of this replica.
-fn make_private(folder: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("the data folder {} cannot be made", folder.display()))
 }
 
 /// The key of request states, made by the first process on this store.

@@ -51,8 +51,8 @@ impl TaskRules {
     pub const LEFT_RETRY: Millis = Millis::from_secs(5);
     /// Longest pause between two tries of a write that ends a task.
     pub const SETTLE_RETRY: Millis = Millis(1000);
-    /// How long after a question could not be committed the store is tried again.
-    pub const ASK_RETRY: Millis = Millis(500);
+    /// How long after the store failed a request that is held it is tried again.
+    pub const STORE_RETRY: Millis = Millis(500);
     /// How often a waiter looks at a task that another process runs.
     pub const WAIT_LOOK: Millis = Millis(500);
     /// How long new entries of a task's journal may wait for their commit, where nothing else commits them. What a crash

@@ -2,12 +2,12 @@
 //! run anything as this process, so only bytes that this host has written itself are ever loaded.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File, OpenOptions},
     hash::{Hash, Hasher},
     io::{self, Read, Write},
     os::{
         fd::AsRawFd,
-        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+        unix::fs::{MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
     time::SystemTime,
@@ -17,7 +17,7 @@ use anyhow::{Context, bail};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::Digest;
+use crate::base::{Digest, private_folder};
 
 /// Compiled forms kept. More than twice the plugins of a large host, so that rollbacks stay warm.
 const MAX_FORMS: usize = 128;
@@ -57,8 +57,8 @@ impl Cache {
     pub(super) fn open(data: &Path, engine: &wasmtime::Engine) -> anyhow::Result<Self> {
         let folder = data.join("compiled");
         let keys = data.join("keys");
-        private_folder(&folder)?;
-        private_folder(&keys)?;
+        own_folder(&folder)?;
+        own_folder(&keys)?;
         let key = key(&keys.join("compile.key"))?;
         let mut hash = Hash256(Sha256::new());
         engine.precompile_compatibility_hash().hash(&mut hash);
@@ -164,10 +164,9 @@ fn new_mac(key: &[u8; KEY_BYTES]) -> Hmac<Sha256> {
 }
 
 /// Makes `folder` with mode 0700, or checks that nobody else can get at it.
-fn private_folder(folder: &Path) -> anyhow::Result<()> {
-    match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
-        Ok(()) => {}
-        Err(e) => bail!("{}: cannot be made: {e}", folder.display()),
+fn own_folder(folder: &Path) -> anyhow::Result<()> {
+    if let Err(e) = private_folder(folder) {
+        bail!("{}: cannot be made: {e}", folder.display());
     }
     let meta = fs::symlink_metadata(folder).with_context(|| folder.display().to_string())?;
     private(folder, &meta, meta.is_dir(), "a folder")

@@ -5,13 +5,12 @@ use std::{
     collections::HashSet,
     fs::{self, File},
     io::{self, Read as _, Write as _},
-    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-use crate::base::{ByteSize, Digest};
+use crate::base::{ByteSize, Digest, private_folder};
 
 /// The folder of kept components.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ impl Keep {
     /// The folder below `data`, made where it is missing.
     pub(super) fn open(data: &Path) -> io::Result<Self> {
         let folder = data.join("components");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        private_folder(&folder)?;
         Ok(Self { folder })
     }
 

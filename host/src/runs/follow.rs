@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::{
     Answer, Call, Client, Runs, host_stopping,
@@ -13,12 +13,9 @@ use super::{
 };
 use crate::{
     base::{Digest, Fault, Millis, Principal, TaskId},
-    config::{CallPolicy, EarlyInput},
+    config::{CallPolicy, EarlyInput, TaskRules},
     store::{QuestionKind, Status, Task},
 };
-
-/// How often a store that fails is asked again while a request is held.
-const AGAIN: Duration = Duration::from_millis(500);
 
 /// What a request is told of a run, and how.
 pub(super) struct Wish {
@@ -133,7 +130,7 @@ impl Runs {
                     // The work must not be lost by a store that fails for a moment.
                     Err((fault, row)) => {
                         tracing::warn!(task = %row.id, "holding a call on, its row cannot be changed: {fault}");
-                        until = hold.min(Instant::now() + AGAIN);
+                        until = hold.min(Instant::now() + TaskRules::STORE_RETRY.duration());
                         task = *row;
                     }
                 }
@@ -150,7 +147,7 @@ impl Runs {
                 Ok(row) => row,
                 Err(fault) if fault.code.starts_with("store_") && Instant::now() < hold => {
                     tracing::debug!(task = %task.id, "following a run on, its row cannot be read: {fault}");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(TaskRules::STORE_RETRY.duration()).await;
                     continue;
                 }
                 Err(fault) => return Answer::Error(fault),
@@ -180,7 +177,7 @@ impl Runs {
                 Ok(task) => Some(ended_answer(task.end?, wish.kind)),
                 Err(fault) => {
                     tracing::warn!(task = %task.id, "the handle of a call is not given out yet: {fault}");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(TaskRules::STORE_RETRY.duration()).await;
                     None
                 }
             };

@@ -22,7 +22,10 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{super::exit::Failure, progress::Display};
-use crate::{base::neutral_line, config::ClientLimits};
+use crate::{
+    base::{choose_tls, neutral_line},
+    config::ClientLimits,
+};
 
 /// What rmcp tells us of a call in flight.
 #[derive(Clone)]
@@ -124,8 +127,7 @@ impl Client {
         token: Option<String>,
         display: Arc<Display>,
     ) -> Result<Self, Failure> {
-        // Another part of the process may have chosen one already: then that one serves.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        choose_tls();
         let http = reqwest::Client::builder()
             .connect_timeout(ClientLimits::CONNECT.duration())
             // A redirect could lead arguments and answers to another host.

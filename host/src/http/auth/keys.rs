@@ -12,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use url::Url;
 
-use crate::config::OauthConfig;
+use crate::{base::choose_tls, config::OauthConfig};
 
 /// Keys as they were fetched.
 #[derive(Default)]
@@ -85,8 +85,7 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(config: &OauthConfig) -> anyhow::Result<Self> {
-        // Another part of the process may have chosen one already: then that one serves.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        choose_tls();
         let http = reqwest::Client::builder()
             .timeout(OauthConfig::FETCH.duration())
             // What an issuer says stands where it says it.

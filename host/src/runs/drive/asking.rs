@@ -193,7 +193,7 @@ impl Driver {
             _ if is_lost(&fault) => Some(Outcome::Lost(fault)),
             _ if Instant::now() < round.until => {
                 tracing::warn!(work = %self.run.work, "a question cannot be kept, holding the call: {fault}");
-                round.retry_at = Some(round.until.min(Instant::now() + TaskRules::ASK_RETRY.duration()));
+                round.retry_at = Some(round.until.min(Instant::now() + TaskRules::STORE_RETRY.duration()));
                 self.unput = Some(round);
                 None
             }

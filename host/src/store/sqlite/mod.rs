@@ -8,8 +8,8 @@ mod tests;
 mod writer;
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    fs::{File, OpenOptions},
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -31,7 +31,7 @@ use super::{
     work::{Queue, Work, serve},
 };
 use crate::{
-    base::{BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis},
+    base::{BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis, private_folder},
     config::StoreConfig,
 };
 
@@ -104,11 +104,7 @@ fn make_private(data: &Path, file: &Path) -> Result<(), StoreError> {
             StoreError::Other(format!("{what}: {e}"))
         }
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(data)
-        .map_err(|e| failed("the data folder cannot be made", e))?;
+    private_folder(data).map_err(|e| failed("the data folder cannot be made", e))?;
     private_file(file).map_err(|e| failed("the database file cannot be made", e))?;
     Ok(())
 }
