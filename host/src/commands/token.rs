@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::Write as _,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     base::{Digest, Millis, read_file, text_of},
-    config::{AuthConfig, Config, TokenEntry, TokenFile, token_name},
+    config::{AuthConfig, Config, LONGEST, TokenEntry, TokenFile},
 };
 
 /// What every token begins with: whoever finds one in a log or a repository knows what it is.
@@ -78,7 +78,10 @@ pub(crate) fn run(args: Args, config: &Config, out: Out) -> Result<Exit, Failure
 }
 
 fn make(new: New, path: &Path, configured: bool, out: Out) -> Result<(), Failure> {
-    token_name(&new.name).map_err(|e| Failure::usage("token_invalid", e))?;
+    let wrong = |reason: String| Failure::usage("token_invalid", reason);
+    if let Some(span) = new.expires.filter(|span| *span > LONGEST) {
+        return Err(wrong(format!("--expires is {span}, and must be at most {LONGEST}")));
+    }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|e| anyhow::anyhow!("the system has no randomness: {e}"))?;
     let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(random));
@@ -90,6 +93,8 @@ fn make(new: New, path: &Path, configured: bool, out: Out) -> Result<(), Failure
         created: Some(time(now)),
         expires: new.expires.map(|span| time(now + span.duration())),
     };
+    // What the file cannot hold would make all of it unreadable.
+    entry.check().map_err(wrong)?;
     change(path, |file| {
         if new.replace {
             file.tokens.retain(|entry| entry.name != new.name);
@@ -186,6 +191,5 @@ fn read(path: &Path) -> Result<TokenFile, Failure> {
 
 /// To the second.
 fn time(at: SystemTime) -> String {
-    let whole = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + Duration::from_secs(whole)).to_string()
+    humantime::format_rfc3339_seconds(at).to_string()
 }

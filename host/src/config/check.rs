@@ -8,7 +8,7 @@ use crate::base::{ByteSize, Millis};
 pub(super) type Wrong = (Vec<String>, String);
 
 /// The longest span of any option: ten years. Sums of a few stay exact in JavaScript's numbers.
-const LONGEST: Millis = Millis::from_secs(10 * 365 * 24 * 3600);
+pub const LONGEST: Millis = Millis::from_secs(10 * 365 * 24 * 3600);
 /// WebAssembly's page: less memory than this holds no instance.
 const PAGE: ByteSize = ByteSize::kib(64);
 

@@ -18,6 +18,7 @@ mod tokens;
 pub use auth::{AuthConfig, OauthConfig};
 pub use bridge::BridgeRules;
 pub use catalog::CatalogConfig;
+pub use check::LONGEST;
 pub use client::ClientLimits;
 pub use dev::{DevProject, DevRules};
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
@@ -29,4 +30,4 @@ pub use policy::{
 };
 pub use stdio::StdioRules;
 pub use tasks::TaskRules;
-pub use tokens::{TokenEntry, TokenFile, name as token_name};
+pub use tokens::{TokenEntry, TokenFile};

@@ -77,7 +77,11 @@ impl TokenEntry {
         self.expires.as_deref().and_then(|at| time(at).ok())
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// Checks what [`TokenFile::parse`] would refuse.
+    ///
+    /// # Errors
+    /// Its name, a scope or its end is none.
+    pub fn check(&self) -> Result<(), String> {
         name(&self.name)?;
         for scope in &self.scopes {
             super::check::scope(scope)?;
@@ -86,11 +90,8 @@ impl TokenEntry {
     }
 }
 
-/// Checks the name of a token.
-///
-/// # Errors
-/// It is empty, too long, or not plain.
-pub fn name(name: &str) -> Result<(), String> {
+/// Not empty, not too long, and plain.
+fn name(name: &str) -> Result<(), String> {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'@'));
     if plain && !name.is_empty() && name.len() <= AuthConfig::NAME {
         return Ok(());

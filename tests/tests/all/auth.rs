@@ -314,6 +314,26 @@ async fn the_terminal_says_who_calls() {
 }
 
 #[tokio::test]
+async fn a_token_that_the_file_cannot_hold_is_not_made() {
+    let setup = plugins("");
+    let tokens = Tokens(&setup);
+    tokens.make("good", &[]).await;
+    let before = fs::read(setup.root().join("tokens.toml")).unwrap();
+    for args in [
+        &["a b"][..],
+        &["ci", "--scope", "a b"],
+        &["ci", "--expires", "99999999999d"],
+        &["ci", "--expires", "11y"],
+    ] {
+        let args: Vec<&str> = ["new"].iter().chain(args).copied().collect();
+        let done = tokens.run(&args).await;
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.err.contains("token_invalid") && done.out.is_empty(), "{done:?}");
+    }
+    assert_eq!(fs::read(setup.root().join("tokens.toml")).unwrap(), before);
+}
+
+#[tokio::test]
 async fn other_addresses_need_authentication() {
     let bad = Setup::new().config("[auth]\ntokens = [\"ci:layby_secret\"]\n").start_failing().await;
     assert_eq!(bad.code, Some(2), "{bad:?}");
