@@ -283,14 +283,17 @@ async fn what_a_build_writes_slows_it_down_and_keeps_no_change_of_the_author_bac
     let dev = Dev::start(&project, &[]).await;
     dev.line(&["  + tool"], 1).await;
     let loud = format!("date +%s%N > out.txt; {copy}\n");
-    assert!(dev.text().matches("building: ").count() <= 2, "{}", dev.text());
+    // A new file is built once more, and once more where it was seen to be away in between; then never again.
+    let quiet_builds = dev.text().matches("building: ").count();
+    assert!(quiet_builds <= 3, "{}", dev.text());
     project.write("build.sh", loud.as_bytes());
     let told = dev.line(&["watch ", "out.txt", "`watch`", "layby-dev.toml"], 1).await;
     assert!(told.contains("waits 2 s"), "{told}");
     // It goes on, in ever longer pauses.
     dev.line(&["watch ", "waits 8 s"], 1).await;
+    // Five until it waits 8 s, one that ran as `build.sh` was written, and what was left of the quiet ones.
     let builds = dev.text().matches("building: ").count();
-    assert!(builds < 9, "{}", dev.text());
+    assert!(builds <= 9, "{}", dev.text());
     project.write("plugin.wasm", &chameleon::version("2", "other"));
     dev.line(&["building: sh build.sh (", "plugin.wasm"], 1).await;
     dev.line(&["  + other"], 1).await;
