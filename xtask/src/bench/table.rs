@@ -69,8 +69,13 @@ impl Row {
     /// Compares with `other`, called `what`; returns the ratio.
     pub(super) fn compare(&mut self, what: &str, other: f64) -> f64 {
         let ratio = self.value / other;
-        self.ratio = Some((what.to_owned(), ratio));
+        self.compared(what, ratio);
         ratio
+    }
+
+    /// It is `ratio` times what is called `what`.
+    pub(super) fn compared(&mut self, what: &str, ratio: f64) {
+        self.ratio = Some((what.to_owned(), ratio));
     }
 
     pub(super) fn target(&mut self, text: impl Into<String>, met: bool) {
