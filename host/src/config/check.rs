@@ -242,6 +242,7 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     span("store", "busy-timeout", t.busy_timeout, true)?;
     span("store", "statement-timeout", t.statement_timeout, true)?;
     at_least("store", "readers", t.readers.into(), 1)?;
+    size_at_least("store", "page-cache", t.page_cache, PAGE)?;
     at_least("store", "max-batch", t.max_batch.into(), 1)?;
     at_least("store", "queue", t.queue.into(), 1)?;
     if t.lease < Millis::from_secs(1) {

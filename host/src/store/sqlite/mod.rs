@@ -81,7 +81,12 @@ impl SqliteStore {
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
-            .connect_with(options.pragma("query_only", "ON"))
+            .connect_with(
+                options
+                    .pragma("query_only", "ON")
+                    // Negative: in KiB.
+                    .pragma("cache_size", format!("-{}", config.page_cache.0 / 1024)),
+            )
             .await?;
         let (queue, jobs) = Queue::new(config.queue);
         let writer = Mutex::new(Some(tokio::spawn(serve(writer, jobs, config.max_batch))));
