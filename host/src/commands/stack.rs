@@ -14,7 +14,7 @@ use crate::{
     mcp::Handler,
     plugins::Plugins,
     runs::{Runs, SEALING_KEY},
-    store::{self, Store},
+    store::{self, Store, Vault},
     tasks::Tasks,
 };
 
@@ -40,15 +40,24 @@ impl Rooms {
             private_folder(data)
                 .with_context(|| format!("the data folder {} cannot be made", data.display()))?;
         }
+        let vault = Vault::open(config).map_err(|e| Failure::usage("seal_key_invalid", format!("{e:#}")))?;
+        let vault = Arc::new(vault);
+        if !config.store.url.is_empty() && config.store.seal_key.as_os_str().is_empty() {
+            tracing::warn!(
+                "store.seal-key is not set: a task whose plugin has an environment or configuration goes on at this host \
+                 alone; give all hosts of the database the same file of keys"
+            );
+        }
         let store = store::open(&config.serve.data, &config.store).await?;
         let clock = store::clock(store.clone(), clock());
         let instances = config.host.concurrency.saturating_add(config.host.waiting);
         let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
         let linked = Arc::new(Linked::new(&engine)?);
         let tasks = Tasks::open(store.clone(), clock.clone(), config).await?;
-        let plugins = Plugins::open(config.clone(), engine, linked, store.clone(), clock).await?;
+        let plugins =
+            Plugins::open(config.clone(), engine, linked, store.clone(), vault.clone(), clock).await?;
         let sealing_key = sealing_key(&*store).await?;
-        let runs = Runs::start(config, plugins.clone(), tasks.clone(), &sealing_key)?;
+        let runs = Runs::start(config, plugins.clone(), tasks.clone(), &sealing_key, vault)?;
         let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone(), config);
         let handler = Arc::new(handler);
         Ok(Self { handler, plugins, runs, tasks, store })

@@ -160,6 +160,10 @@ pub struct StoreConfig {
     /// `postgres://USER@HOST/DATABASE` for a PostgreSQL server that hosts on many machines share; empty for
     /// `layby.db` in the data folder. Leave the password to `PGPASSWORD` or `~/.pgpass`.
     pub url: String,
+    /// File of the key under which the environment and configuration of plugins are sealed in the database: 32 random
+    /// bytes that only this user can read, the same for all hosts on it. Several keys one after another: the first one seals,
+    /// all open. Empty for `keys/seal.key` in the data folder, made where it is missing.
+    pub seal_key: PathBuf,
     /// How long a statement waits for another process's lock.
     pub busy_timeout: Millis,
     /// How long PostgreSQL may take for one statement. 10 s: less than a lease, and more than a busy server
@@ -183,6 +187,8 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
+    /// Keys in a file of `seal-key`: the one that seals, and those that it was before.
+    pub const SEAL_KEYS: usize = 8;
     /// Bytes of guests' data that one statement carries; a batch of large results takes several.
     pub const STATEMENT_SIZE: ByteSize = ByteSize::mib(16);
     /// Live tasks that the writer remembers, so that their next change need not read them first: more than
@@ -213,6 +219,7 @@ impl Default for StoreConfig {
     fn default() -> Self {
         Self {
             url: String::new(),
+            seal_key: PathBuf::new(),
             busy_timeout: Millis::from_secs(5),
             statement_timeout: Millis::from_secs(10),
             readers: 4,

@@ -2,22 +2,19 @@
 //! run anything as this process, so only bytes that this host has written itself are ever loaded.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     hash::{Hash, Hasher},
-    io::{self, Read, Write},
-    os::{
-        fd::AsRawFd,
-        unix::fs::{MetadataExt, OpenOptionsExt},
-    },
+    io::{self, Read},
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::{Digest, private_folder};
+use crate::base::{Digest, KEY_BYTES, make_key, own_folder, read_keys, temp_name, write_new};
 
 /// Compiled forms kept. More than twice the plugins of a large host, so that rollbacks stay warm.
 const MAX_FORMS: usize = 128;
@@ -25,8 +22,6 @@ const MAX_FORMS: usize = 128;
 const MAX_BYTES: u64 = 4 << 30;
 /// Length of the MAC after the code.
 const MAC_BYTES: usize = 32;
-/// Length of the key.
-const KEY_BYTES: usize = 32;
 /// Bytes that are read at once to check a MAC.
 const CHUNK: usize = 1 << 20;
 
@@ -59,7 +54,10 @@ impl Cache {
         let keys = data.join("keys");
         own_folder(&folder)?;
         own_folder(&keys)?;
-        let key = key(&keys.join("compile.key"))?;
+        let file = keys.join("compile.key");
+        make_key(&file)?;
+        let keys = read_keys(&file, 1, "remove it, and components are compiled again")?;
+        let key = *keys.first().context("there is no key")?;
         let mut hash = Hash256(Sha256::new());
         engine.precompile_compatibility_hash().hash(&mut hash);
         Ok(Self { folder, key, compatibility: hash.0.finalize().into() })
@@ -161,74 +159,6 @@ impl Cache {
 fn new_mac(key: &[u8; KEY_BYTES]) -> Hmac<Sha256> {
     #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
     <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("a key")
-}
-
-/// Makes `folder` with mode 0700, or checks that nobody else can get at it.
-fn own_folder(folder: &Path) -> anyhow::Result<()> {
-    if let Err(e) = private_folder(folder) {
-        bail!("{}: cannot be made: {e}", folder.display());
-    }
-    let meta = fs::symlink_metadata(folder).with_context(|| folder.display().to_string())?;
-    private(folder, &meta, meta.is_dir(), "a folder")
-}
-
-fn private(path: &Path, meta: &fs::Metadata, right_kind: bool, kind: &str) -> anyhow::Result<()> {
-    let path = path.display();
-    if !right_kind {
-        bail!("{path}: is not {kind}; remove it");
-    }
-    let me = rustix::process::geteuid().as_raw();
-    if meta.uid() != me {
-        bail!(
-            "{path}: belongs to user {}, not to this process's user {me}; remove it or change its owner",
-            meta.uid()
-        );
-    }
-    if meta.mode() & 0o077 != 0 {
-        bail!(
-            "{path}: is open to other users (mode {:o}); `chmod go= {path}` closes it",
-            meta.mode() & 0o777
-        );
-    }
-    Ok(())
-}
-
-/// Reads the key, or makes it. Of several processes that make it at once, one wins and the others read its.
-fn key(path: &Path) -> anyhow::Result<[u8; KEY_BYTES]> {
-    if !path.try_exists().with_context(|| path.display().to_string())? {
-        let mut fresh = [0; KEY_BYTES];
-        getrandom::fill(&mut fresh).map_err(|e| anyhow::anyhow!("the system gives no random bytes: {e}"))?;
-        let temp = temp_name(path);
-        write_new(&temp, &[&fresh])?;
-        let linked = fs::hard_link(&temp, path);
-        fs::remove_file(&temp)?;
-        match linked {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => bail!("{}: cannot be made: {e}", path.display()),
-        }
-    }
-    let mut file = File::open(path).with_context(|| path.display().to_string())?;
-    let meta = file.metadata()?;
-    private(path, &meta, meta.is_file(), "a file")?;
-    let mut key = [0; KEY_BYTES];
-    file.read_exact(&mut key).with_context(|| {
-        format!("{}: is damaged; remove it, and components are compiled again", path.display())
-    })?;
-    Ok(key)
-}
-
-fn temp_name(path: &Path) -> PathBuf {
-    path.with_extension(format!("{}.tmp", uuid::Uuid::new_v4().simple()))
-}
-
-fn write_new(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    let written = parts.iter().try_for_each(|p| file.write_all(p)).and_then(|()| file.sync_data());
-    if written.is_err() {
-        let _ = fs::remove_file(path);
-    }
-    written
 }
 
 /// Replaces `path` in one step.

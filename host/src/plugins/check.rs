@@ -16,14 +16,14 @@ use super::{
     keep::Keep,
     problem::{Problem, neutral},
     scan::{self, Pair, Read},
-    swap,
+    sealed, swap,
 };
 use crate::{
     base::Digest,
     capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, list},
     config::{CatalogConfig, Config, EnvValue, Grants, Limits, Policy, load_policy},
     engine::Engine,
-    store::{PluginRow, Store},
+    store::{PluginRow, Sealed, Store, Vault},
 };
 
 /// Longest line of a listing plugin's log, in characters.
@@ -36,6 +36,7 @@ pub(super) struct Checker {
     pub(super) linked: Arc<Linked>,
     pub(super) keep: Keep,
     pub(super) store: Arc<dyn Store>,
+    pub(super) vault: Arc<Vault>,
     /// Turned on at the end: jobs stop between two steps.
     pub(super) cancel: CancellationToken,
     pub(super) runtime: Handle,
@@ -46,7 +47,7 @@ pub(super) struct Checker {
 /// A version that may serve, but for the question whether its names are free.
 pub(super) struct Version {
     pub(super) digest: Digest,
-    /// The policy file's text.
+    /// The policy file's text, as its row has it.
     pub(super) text: String,
     pub(super) policy: Policy,
     pub(super) granted: Arc<Granted>,
@@ -128,18 +129,40 @@ impl Checker {
     fn is_same(&self, name: &str, past: &Past<'_>, digest: Digest, text: &str) -> bool {
         let Some(row) = past.row else { return false };
         // A host that knew tools only has never asked for its other lists.
-        if row.digest != Some(digest) || row.policy != text || Declared::is_tools_only(&row.listed) {
+        if row.digest != Some(digest) || Declared::is_tools_only(&row.listed) {
+            return false;
+        }
+        let Ok(policy) = self.policy(name, text) else { return false };
+        // The same text sealed otherwise, or not yet, is written again too.
+        if row.policy != sealed::kept(&self.vault, name, text, &policy) {
             return false;
         }
         // `trust-replacements` may have been turned on or off since.
-        let Ok(policy) = self.policy(name, text) else { return false };
         let withheld = !self.gets_grants(past, digest, text, &policy);
         (withheld && policy.grants != Grants::default()) == row.without_grants
     }
 
     fn gets_grants(&self, past: &Past<'_>, digest: Digest, text: &str, policy: &Policy) -> bool {
         let trust = self.config.trust_replacements;
-        swap::gets_grants(past.row, &past.elsewhere, digest, text, policy, trust)
+        let opened = |row: &PluginRow| self.opened(row, text);
+        let (row, elsewhere) = (past.row.map(opened), past.elsewhere.iter().map(opened).collect::<Vec<_>>());
+        swap::gets_grants(row.as_ref(), &elsewhere, digest, text, policy, trust)
+    }
+
+    /// A row with its policy's text. One that cannot be read here counts as `text`: nobody can say that the operator has
+    /// written the policy anew since, and so it gives no grants to another component.
+    fn opened(&self, row: &PluginRow, text: &str) -> PluginRow {
+        let policy = self.text_of(row).unwrap_or_else(|_| text.to_owned());
+        PluginRow { policy, ..row.clone() }
+    }
+
+    /// The text of a row's policy. Where it stays closed, that is logged.
+    pub(super) fn text_of(&self, row: &PluginRow) -> Result<String, String> {
+        sealed::text(&self.vault, row).map_err(|closed| {
+            let whose = format!("the policy that the plugin {} had", row.name);
+            self.vault.tell(Sealed::Policy, &whose, &closed);
+            format!("the policy that it had: {closed}")
+        })
     }
 
     fn version(
@@ -165,6 +188,7 @@ impl Checker {
             .put(digest, bytes)
             .map_err(|e| Stop::Failed(format!("its bytes cannot be kept under the data folder: {e}")))?;
         self.share(digest, bytes)?;
+        let text = sealed::kept(&self.vault, name, &text, &policy);
         Ok(Version { digest, text, policy, granted, with_grants, prepared, declared, built })
     }
 
@@ -202,7 +226,7 @@ impl Checker {
     }
 
     fn restored(&self, row: &PluginRow, digest: Digest) -> Result<Version, Stop> {
-        let policy = self.policy(&row.name, &row.policy)?;
+        let policy = self.policy(&row.name, &self.text_of(row).map_err(Stop::Failed)?)?;
         let declared = Declared::from_row(&row.listed)
             .map_err(|e| Stop::Failed(format!("its lists in the store cannot be read: {e}")))?;
         let with_grants = !row.without_grants;
@@ -339,7 +363,8 @@ pub(super) async fn listing(
 /// What no grant may reach: what this host lives by.
 fn forbidden(config: &Config) -> Vec<PathBuf> {
     let folders = [&config.serve.data, &config.serve.plugins].map(|p| absolute(p));
-    folders.into_iter().chain(config.file.clone()).collect()
+    let key = Some(&config.store.seal_key).filter(|key| !key.as_os_str().is_empty()).map(|key| absolute(key));
+    folders.into_iter().chain(key).chain(config.file.clone()).collect()
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -11,6 +11,7 @@ mod pinned;
 mod problem;
 mod scan;
 mod schema;
+mod sealed;
 mod slot;
 mod swap;
 mod template;
@@ -34,7 +35,7 @@ use crate::{
     capabilities::{Granted, Linked, Prepared, wit_call},
     config::{Config, Policy},
     engine::Engine,
-    store::{PluginRow, Store},
+    store::{PluginRow, Store, Vault},
 };
 
 pub use check::Stop;
@@ -269,6 +270,7 @@ impl Plugins {
         engine: Arc<Engine>,
         linked: Arc<Linked>,
         store: Arc<dyn Store>,
+        vault: Arc<Vault>,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, Fault> {
         let rows = store.plugins().await?;
@@ -296,6 +298,7 @@ impl Plugins {
             linked,
             keep,
             store: shared,
+            vault,
             cancel: cancelled,
             runtime,
             compiling,

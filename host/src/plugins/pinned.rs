@@ -217,7 +217,8 @@ impl Plugins {
             return Ok(Grants::default());
         }
         let (checker, row) = (self.checker.clone(), other.row.clone());
-        let policy = tokio::task::spawn_blocking(move || checker.policy(&row.name, &row.policy)).await;
+        let text = checker.text_of(&row)?;
+        let policy = tokio::task::spawn_blocking(move || checker.policy(&row.name, &text)).await;
         match policy.map_err(|e| e.to_string())? {
             Ok(policy) => Ok(policy.grants),
             Err(problem) => Err(format!("the policy of another replica: {problem:?}")),

@@ -62,7 +62,8 @@ impl Runs {
         let started = tokio::spawn(async move {
             // Durable from here on: its journal begins before its guest does.
             let now = runs.tasks.now();
-            let head = run.past.journal.head(|| run.past.header(&run.work, &request, run.client, now));
+            let header = || run.past.header(&run.work, &request, run.client, now, &runs.vault);
+            let head = run.past.journal.head(header);
             match runs.tasks.admit(new, head.into_iter().collect()).await {
                 Ok(Admission::Fresh(held, _)) => runs.launch(run, request, Some(held), early).await,
                 Ok(Admission::Repeat(task)) => {

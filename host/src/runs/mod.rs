@@ -36,13 +36,13 @@ use crate::{
     capabilities::{Asked, Request, wit_call},
     config::Config,
     plugins::{Plugins, Tool},
-    store::{Answer as Replied, Question, Task},
+    store::{Answer as Replied, Question, Task, Vault},
     tasks::Tasks,
 };
 
 pub use ask::Client;
 pub use outcome::tool_error;
-pub use past::Settings;
+pub use past::{Settings, Unread};
 pub use target::{Kind, Reference, Target};
 
 /// One request that starts a run, or comes back to one, as it comes from the wire.
@@ -177,6 +177,8 @@ pub struct Runs {
     slots: admission::Slots,
     resumes: resume::Resumes,
     rounds: Arc<rounds::Rounds>,
+    /// Seals what a run began with.
+    vault: Arc<Vault>,
     guests: Guests,
     guests_handle: tokio::runtime::Handle,
     drivers: TaskTracker,
@@ -200,6 +202,7 @@ impl Runs {
         plugins: Arc<Plugins>,
         tasks: Arc<Tasks>,
         sealing_key: &[u8],
+        vault: Arc<Vault>,
     ) -> std::io::Result<Arc<Self>> {
         let threads = match config.host.guest_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -217,6 +220,7 @@ impl Runs {
             resumes: resume::Resumes::new(config.host.concurrency),
             slots: admission::Slots::new(&config.host),
             rounds: rounds::Rounds::new(seal),
+            vault,
             guests_handle: guests.handle().clone(),
             guests: Guests(std::sync::Mutex::new(Some(guests))),
             drivers: TaskTracker::new(),

@@ -1,5 +1,7 @@
 //! What a run has behind it: how it began, and what it has done so far.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -9,10 +11,10 @@ use super::{
 use crate::{
     base::{Fault, UnixMillis},
     capabilities::{Began, Request, journal_key},
-    config::{CallPolicy, Grants, Limits},
+    config::{CallPolicy, EnvValue, Grants, Limits},
     journal::{Header, Journal, Kept, Start},
     plugins::Plugin,
-    store::{boottime_ns, os_boot_id},
+    store::{Closed, Sealed, Vault, boottime_ns, os_boot_id},
 };
 
 /// What a run starts with, and its journal.
@@ -35,9 +37,85 @@ pub struct Settings {
     /// What is run.
     #[serde(default, skip_serializing_if = "Kind::is_tool")]
     pub kind: Kind,
+    /// Values of the environment and configuration, which are not among the grants then. None where there are none, and
+    /// in what was exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed: Option<String>,
+}
+
+/// What is sealed of the grants. Names of secrets are not: their values are nowhere in the database.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Values {
+    env: BTreeMap<String, String>,
+    config: BTreeMap<String, String>,
+}
+
+/// Why the settings of a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// They are damaged.
+    #[error("its settings cannot be read: {0}")]
+    Damaged(String),
+    /// A part of them is sealed under another key.
+    #[error("the environment that it began with: {0}")]
+    Closed(Closed),
+    /// A part of them is sealed, and there is no key at all.
+    #[error("the environment that it began with is sealed, and there is no key here")]
+    NoKey,
+}
+
+impl Unread {
+    fn damaged(e: &serde_json::Error) -> Self {
+        Self::Damaged(e.to_string())
+    }
 }
 
 impl Settings {
+    /// Those in a journal's `header`, opened with the `vault` of the hosts that wrote it.
+    ///
+    /// # Errors
+    /// See [`Unread`].
+    pub fn read(header: &Header, vault: Option<&Vault>) -> Result<Self, Unread> {
+        let mut settings: Self = serde_json::from_str(&header.policy).map_err(|e| Unread::damaged(&e))?;
+        let Some(sealed) = settings.sealed.take() else { return Ok(settings) };
+        let vault = vault.ok_or(Unread::NoKey)?;
+        let text = vault.unseal(Sealed::Settings, &header.seed, &sealed).map_err(|why| match why {
+            Closed::Damaged => Unread::Damaged(why.to_string()),
+            Closed::OtherKey { .. } => Unread::Closed(why),
+        })?;
+        let Values { env, config } = serde_json::from_slice(&text).map_err(|e| Unread::damaged(&e))?;
+        settings.grants.env.extend(env.into_iter().map(|(name, value)| (name, EnvValue::Plain(value))));
+        settings.grants.config.extend(config);
+        Ok(settings)
+    }
+
+    /// Those in a journal's `header`, without what is sealed of them, which needs no key.
+    ///
+    /// # Errors
+    /// [`Unread::Damaged`].
+    pub fn read_without_values(header: &Header) -> Result<Self, Unread> {
+        let settings: Self = serde_json::from_str(&header.policy).map_err(|e| Unread::damaged(&e))?;
+        Ok(Self { sealed: None, ..settings })
+    }
+
+    /// As a header keeps them: with all values sealed for the run of this `seed`.
+    fn written(mut self, vault: &Vault, seed: &[u8; 32]) -> String {
+        let mut values = Values { config: std::mem::take(&mut self.grants.config), ..Values::default() };
+        self.grants.env.retain(|name, value| match value {
+            EnvValue::Plain(text) => {
+                values.env.insert(name.clone(), std::mem::take(text));
+                false
+            }
+            EnvValue::Secret { .. } | EnvValue::SecretFile { .. } => true,
+        });
+        if values != Values::default() {
+            // Strings always have a JSON text, as the rest has.
+            let text = serde_json::to_vec(&values).unwrap_or_default();
+            self.sealed = Some(vault.seal(Sealed::Settings, seed, &text));
+        }
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+
     /// What the guest of the run with this header was asked to do; none where that cannot be read.
     pub fn request(&self, header: &Header) -> Option<Request> {
         let (name, arguments) = (header.tool.clone(), header.arguments.clone());
@@ -79,7 +157,14 @@ impl Past {
     }
 
     /// The journal's first piece; `wall` as for [`Past::of`].
-    pub(super) fn header(&self, work: &Work, request: &Request, client: Client, wall: UnixMillis) -> Header {
+    pub(super) fn header(
+        &self,
+        work: &Work,
+        request: &Request,
+        client: Client,
+        wall: UnixMillis,
+        vault: &Vault,
+    ) -> Header {
         let (kind, tool, arguments) = match request {
             Request::Tool { name, arguments } => (Kind::Tool, name.clone(), arguments.clone()),
             Request::Prompt { name, arguments } => {
@@ -96,6 +181,7 @@ impl Past {
             call: work.policy().clone(),
             grants: work.plugin.granted.grants.clone(),
             kind,
+            sealed: None,
         };
         let since = u64::try_from(self.began.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let lasted = since.saturating_add(self.began.before);
@@ -113,8 +199,7 @@ impl Past {
             tool,
             arguments,
             client: client.bits(),
-            // Plain data: it always has a JSON text.
-            policy: serde_json::to_string(&settings).unwrap_or_default(),
+            policy: settings.written(vault, &self.seed),
         }
     }
 }
@@ -143,7 +228,57 @@ fn resumed(start: &Start, now: Start) -> Began {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    fn settings() -> Settings {
+        let env = [
+            ("PLACE".to_owned(), EnvValue::Plain("a-sealed-place".into())),
+            ("TOKEN".to_owned(), EnvValue::Secret { secret: "A_NAME".into() }),
+        ];
+        let config = [("units".to_owned(), "sealed-units".to_owned())];
+        let grants = Grants { env: env.into(), config: config.into(), ..Grants::default() };
+        Settings {
+            limits: Limits::default(),
+            call: CallPolicy::default(),
+            grants,
+            kind: Kind::Tool,
+            sealed: None,
+        }
+    }
+
+    fn header(seed: [u8; 32], policy: String) -> Header {
+        let start = Start { wall: 0, boot: [0; 16], boottime: 0 };
+        let (tool, arguments) = (String::new(), String::new());
+        Header { digest: [0; 32], semantics: 0, code: 0, seed, start, tool, arguments, client: 0, policy }
+    }
+
+    #[test]
+    fn values_are_in_a_header_under_seal_only() {
+        let (vault, other) = (Vault::of([1; 32], []), Vault::of([2; 32], []));
+        let kept = header([7; 32], settings().written(&vault, &[7; 32]));
+        assert!(kept.policy.contains("A_NAME") && !kept.policy.contains("sealed-"), "{}", kept.policy);
+        assert_eq!(Settings::read(&kept, Some(&vault)).unwrap(), settings());
+        assert!(matches!(Settings::read(&kept, None), Err(Unread::NoKey)));
+        assert!(matches!(Settings::read(&kept, Some(&other)), Err(Unread::Closed(_))));
+        let another = header([8; 32], kept.policy.clone());
+        assert!(matches!(Settings::read(&another, Some(&vault)), Err(Unread::Damaged(_))), "another run's");
+        let bare = Settings::read_without_values(&kept).unwrap();
+        let text = serde_json::to_string(&bare).unwrap();
+        assert!(!text.contains("PLACE") && !text.contains(r#""sealed""#), "{text}");
+        assert_eq!(Settings::read(&header([7; 32], text), None).unwrap(), bare);
+    }
+
+    #[test]
+    fn a_header_without_values_or_from_before_needs_no_key() {
+        let plain = serde_json::to_string(&settings()).unwrap();
+        assert_eq!(Settings::read(&header([7; 32], plain), None).unwrap(), settings());
+        let mut none = settings();
+        none.grants.config.clear();
+        none.grants.env.remove("PLACE");
+        let kept = none.clone().written(&Vault::of([1; 32], []), &[7; 32]);
+        assert_eq!(Settings::read(&header([7; 32], kept), None).unwrap(), none);
+    }
 
     #[test]
     fn within_one_boot_nobody_can_set_the_clock() {

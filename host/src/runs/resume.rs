@@ -9,7 +9,7 @@ use super::{
     Asks, Client, Runs,
     drive::{Driver, Resuming, last_round},
     outcome::tool_error,
-    past::{Past, Settings},
+    past::{Past, Settings, Unread},
     run::{Origin, Run},
     target::{Kind, Subject, Work},
 };
@@ -20,7 +20,7 @@ use crate::{
     engine::SEMANTICS,
     journal::{Damaged, Kept},
     plugins::Pinned,
-    store::{End, Task},
+    store::{Closed, End, Sealed, Task},
     tasks::Held,
 };
 
@@ -36,6 +36,8 @@ pub(super) struct Resumes {
 enum Stop {
     /// Something on our side.
     Host(String),
+    /// This host has not the key to what it began with; another one may.
+    Closed(Closed),
     /// It never can be.
     Ends(Fault),
     /// Its resumes have replayed too much.
@@ -155,7 +157,11 @@ impl Runs {
         let damaged = |what: &str| {
             Stop::Ends(Fault::internal("journal_damaged", format!("The task's journal has no valid {what}.")))
         };
-        let settings: Settings = serde_json::from_str(&header.policy).map_err(|_| damaged("settings"))?;
+        let settings = Settings::read(&header, Some(&self.vault)).map_err(|why| match why {
+            Unread::Closed(closed) => Stop::Closed(closed),
+            Unread::NoKey => Stop::Host(why.to_string()),
+            Unread::Damaged(_) => damaged("settings"),
+        })?;
         let request = settings.request(&header).ok_or_else(|| damaged("arguments"))?;
         let budget = settings.limits.fuel.saturating_mul(TaskRules::REPLAYS);
         if task.replayed >= budget {
@@ -198,12 +204,25 @@ impl Runs {
         Ok((run, Arc::new(request)))
     }
 
+    /// Hands back what this host cannot go on with now, and settles nothing.
+    async fn wait_for_host(&self, held: Held) -> Result<Task, Fault> {
+        let retry = self.tasks.now() + TaskRules::HOST_RETRY;
+        self.tasks.hand_back(held, Some(retry), true).await
+    }
+
     async fn give_up(&self, held: Held, task: &Task, stop: Stop) {
         let given = match stop {
             Stop::Host(why) => {
                 tracing::error!(task = %task.id, plugin = task.plugin, tool = task.tool, "not resumed now: {why}");
-                let retry = self.tasks.now() + TaskRules::HOST_RETRY;
-                self.tasks.hand_back(held, Some(retry), true).await
+                self.wait_for_host(held).await
+            }
+            Stop::Closed(closed) => {
+                let whose = format!(
+                    "the task {} of {} is not resumed now, nor are others like it",
+                    task.id, task.plugin
+                );
+                self.vault.tell(Sealed::Settings, &whose, &closed);
+                self.wait_for_host(held).await
             }
             Stop::Limit(text) => {
                 tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, limit = "replay", "{text}");

@@ -14,6 +14,7 @@ mod postgres;
 mod replica;
 mod sqlite;
 mod values;
+mod vault;
 mod work;
 
 use std::{path::Path, sync::Arc};
@@ -32,6 +33,7 @@ pub use model::{
 };
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
+pub use vault::{Closed, Sealed, Vault};
 
 use crate::{
     base::{BootId, Digest, Piece, Principal, TaskId, UnixMillis},

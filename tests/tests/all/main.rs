@@ -38,6 +38,7 @@ mod replay;
 mod replicas;
 mod restart;
 mod scaffold;
+mod sealed;
 mod stdio;
 mod trace;
 mod unknown;

@@ -47,6 +47,7 @@ pub(crate) fn config(
     serve.data = folder.path().to_owned();
     serve.listen = "127.0.0.1:0".into();
     config.store.url.clear();
+    config.store.seal_key.clear();
     let serve = &mut config.serve;
     serve.allow_unauthenticated = false;
     Ok(Start { config, cache, folder })

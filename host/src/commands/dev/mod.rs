@@ -76,6 +76,7 @@ fn serve_and_build(args: Args, global: &Global, project: Project, say: Say) -> R
     config.serve.listen = args.listen.unwrap_or(config.serve.listen);
     config.serve.data = data;
     config.store.url.clear();
+    config.store.seal_key.clear();
     config.serve.plugins = folder.path().to_owned();
     config.serve.drain = config.serve.drain.min(DevRules::DRAIN);
     config.trust_replacements = true;

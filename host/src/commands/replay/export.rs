@@ -122,14 +122,14 @@ pub(crate) async fn export(id: &str, to: &Path, config: &Config, out: Out) -> Re
     })?;
     let recorded = of_task(id, config).await?;
     let mut header = recorded.kept.header.clone();
-    let settings: Settings = serde_json::from_str(&header.policy)
-        .map_err(|e| Failure::refused("journal_damaged", format!("its settings cannot be read: {e}")))?;
+    let mut settings = Settings::read_without_values(&header)
+        .map_err(|e| Failure::refused("journal_damaged", e.to_string()))?;
     // Which folders there were is a part of what its guest sees; where they are on this machine is not.
     let files = settings.grants.files.iter().cloned();
     let files = files.map(|file| FileGrant { host: PathBuf::new(), ..file }).collect();
-    let grants = Grants { files, ..Grants::default() };
-    header.policy = serde_json::to_string(&Settings { grants, ..settings })
-        .map_err(|e| Failure::refused("journal_damaged", e.to_string()))?;
+    settings.grants = Grants { files, ..Grants::default() };
+    header.policy =
+        serde_json::to_string(&settings).map_err(|e| Failure::refused("journal_damaged", e.to_string()))?;
     let pieces = recorded.kept.with(&header);
     let file = File {
         layby: Kind::Journal,

@@ -26,9 +26,9 @@ use crate::{
     },
     config::{CatalogConfig, Config},
     engine::{Engine, SEMANTICS},
-    journal::{Journal, Mismatch},
-    runs::Settings,
-    store::End,
+    journal::{Header, Journal, Mismatch},
+    runs::{Settings, Unread},
+    store::{End, Vault},
 };
 
 /// Options of `layby replay`.
@@ -89,7 +89,7 @@ pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Fail
             viewer.heading(&recorded);
         }
         let engine = engine(&config)?;
-        let verdict = replay(&engine, &recorded, &bytes, &viewer).await?;
+        let verdict = replay(&engine, &recorded, &bytes, &viewer, &config).await?;
         if out.json {
             out.json(&report(&recorded, &bytes, &verdict, viewer.take()))?;
         } else {
@@ -120,7 +120,7 @@ pub(super) fn engine(config: &Config) -> Result<Arc<Engine>, Failure> {
     Ok(Engine::open(data, 1)?)
 }
 
-/// Runs `bytes` against the journal.
+/// Runs `bytes` against the journal. `config` leads to the key under which its environment is sealed.
 ///
 /// # Errors
 /// Its header or the component cannot be used at all.
@@ -129,14 +129,14 @@ pub(super) async fn replay(
     recorded: &Recorded,
     bytes: &[u8],
     viewer: &Viewer,
+    config: &Config,
 ) -> Result<Verdict, Failure> {
     let header = &recorded.kept.header;
     if header.semantics != SEMANTICS {
         let text = "the journal was recorded under other rules of WebAssembly: use the layby that wrote it";
         return Err(Failure::refused("journal_version", text));
     }
-    let settings: Settings = serde_json::from_str(&header.policy)
-        .map_err(|e| Failure::refused("journal_damaged", format!("its settings cannot be read: {e}")))?;
+    let settings = settings(header, config)?;
     let request = settings
         .request(header)
         .ok_or_else(|| Failure::refused("journal_damaged", "its arguments cannot be read"))?;
@@ -170,6 +170,24 @@ pub(super) async fn replay(
     };
     let (ended, _) = capabilities::call(&prepared, setup, &request).await;
     Ok(judge(ended, recorded, journal.is_live()))
+}
+
+/// What the run began with.
+fn settings(header: &Header, config: &Config) -> Result<Settings, Failure> {
+    // It matters only where there is something to open that nobody can read here.
+    let found = Vault::find(config);
+    let vault = found.as_ref().ok().and_then(Option::as_ref);
+    Settings::read(header, vault).map_err(|why| {
+        let missing = |text: String| Failure::refused("seal_key_missing", text);
+        let advice =
+            "name the data folder of the host that ran it with --data, or its file of keys as store.seal-key";
+        match (&why, &found) {
+            (Unread::Damaged(_), _) => Failure::refused("journal_damaged", why.to_string()),
+            (Unread::Closed(_), _) => missing(why.to_string()),
+            (Unread::NoKey, Err(e)) => missing(format!("{why}: {e:#}")),
+            (Unread::NoKey, Ok(_)) => missing(format!("{why}: {advice}")),
+        }
+    })
 }
 
 fn judge(ended: Result<Response, Abort>, recorded: &Recorded, whole: bool) -> Verdict {

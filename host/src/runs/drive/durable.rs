@@ -107,7 +107,7 @@ impl Driver {
         }
         let (run, request) = (&self.run, &self.request);
         let now = self.runs.tasks.now();
-        let head = past.journal.head(|| past.header(&run.work, request, run.client, now));
+        let head = past.journal.head(|| past.header(&run.work, request, run.client, now, &self.runs.vault));
         self.durable.unsaved.extend(head);
         self.durable.unsaved.extend(past.journal.take());
         self.durable.unsaved.clone()

@@ -1,4 +1,4 @@
-//! Steps on files, with waits between them, and a file that stays open over all of it.
+//! Steps on files and settings, with waits between them, and a file that stays open over all of it.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -12,6 +12,8 @@ use layby_plugin::{
     types::{FormQuestion, InputRequest, Question},
 };
 use serde_json::json;
+
+use super::standard::setting;
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -36,6 +38,10 @@ enum Do {
     /// Writes to what is open.
     Put,
     Close,
+    /// The variable of the environment that `path` names.
+    Variable,
+    /// The value of the configuration that `path` names.
+    Setting,
     /// Asks a question, and waits for the answer.
     Ask,
     Nap,
@@ -99,6 +105,8 @@ fn one(step: &Step, open: &mut Option<File>, call: &Call) -> std::io::Result<Str
         }
         Do::Put => held(open)?.write_all(text.as_bytes())?,
         Do::Close => *open = None,
+        Do::Variable => return std::env::var(path).map_err(std::io::Error::other),
+        Do::Setting => return setting(path).ok_or_else(|| std::io::ErrorKind::NotFound.into()),
         Do::Ask => {
             let schema = json!({ "type": "object", "properties": { "value": { "type": "string" } } });
             let question = FormQuestion { message: "Go on?".into(), schema: schema.to_string() };

@@ -38,6 +38,11 @@ pub(crate) fn config(args: Config) -> Result<String> {
     Ok(json!({ "one": one, "all": all }).to_string())
 }
 
+/// One value of the configuration.
+pub(crate) fn setting(key: &str) -> Option<String> {
+    store::get(key).ok().flatten()
+}
+
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Way {

@@ -1,0 +1,61 @@
+//! One key for all replicas, or one for each.
+
+use std::{fs, os::unix::fs::OpenOptionsExt as _, path::Path};
+
+use layby_tests::{Host, Setup, eventually, postgres::database, text};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{POLICY, question};
+
+async fn replica(url: &str, key: Option<&Path>) -> Host {
+    let key = key.map(|key| format!("seal-key = {}\n", json!(key))).unwrap_or_default();
+    let config = format!("[store]\nlease = \"1s\"\ntakeover = \"1s\"\n{key}");
+    let policy = format!("{POLICY}\n[grants]\nask = [\"form\"]\nenv = {{ PLACE = \"a-sealed-place\" }}");
+    Setup::probe(&policy).config(&config).store(url).start().await
+}
+
+/// A task on `one`, whose host dies, and whose question is answered at `two`.
+async fn handed_over(one: &mut Host, two: &Host) -> String {
+    let steps = json!([{ "do": "ask" }, { "do": "variable", "path": "PLACE" }]);
+    let id = one.client().task("steps", json!({ "steps": steps })).await;
+    let key = question(&one.client(), &id).await;
+    one.kill();
+    two.client().accept(&id, &key, json!({ "value": "on" })).await.result();
+    id
+}
+
+async fn ends(host: &Host, id: &str) {
+    let task = host.client().status(id, "completed").await;
+    let result: Value = serde_json::from_str(text(&task["result"])).unwrap();
+    assert_eq!(result, json!(["ok", "a-sealed-place"]));
+}
+
+#[tokio::test]
+async fn with_one_key_any_replica_goes_on() {
+    let (url, folder) = (database().await, TempDir::new().unwrap());
+    let key = folder.path().join("the.key");
+    let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&key).unwrap();
+    std::io::Write::write_all(&mut file, &[7; 32]).unwrap();
+    let mut one = replica(&url, Some(&key)).await;
+    let two = replica(&url, Some(&key)).await;
+    let id = handed_over(&mut one, &two).await;
+    ends(&two, &id).await;
+    assert!(!two.log().contains("seal"), "{}", two.log());
+}
+
+#[tokio::test]
+async fn a_replica_with_another_key_hands_the_task_back() {
+    let url = database().await;
+    let mut one = replica(&url, None).await;
+    let two = replica(&url, None).await;
+    assert!(two.log().contains("store.seal-key is not set"), "{}", two.log());
+    let id = handed_over(&mut one, &two).await;
+    let what = format!("the task {id} of probe is not resumed now");
+    eventually("it is logged", || async { two.log().contains(&what).then_some(()) }).await;
+    assert_eq!(two.client().get(&id).await.result()["status"], "working", "nothing is settled");
+    let mut two = two;
+    two.kill();
+    let one = one.restart().await;
+    ends(&one, &id).await;
+}
