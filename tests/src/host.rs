@@ -96,7 +96,7 @@ impl Setup {
     }
 
     /// The database's URL, where it is no file in the data folder.
-    fn url(&self) -> Option<&str> {
+    pub fn url(&self) -> Option<&str> {
         let at = self.args.iter().position(|arg| arg == "--store")?;
         self.args.get(at + 1).map(String::as_str)
     }

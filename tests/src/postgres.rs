@@ -39,6 +39,21 @@ pub async fn database() -> String {
     format!("{before}/{name}")
 }
 
+/// Lets `ms` milliseconds pass for every task of the database: its times are by the server's clock, which no test can move.
+///
+/// # Panics
+/// Without a server.
+pub async fn age(url: &str, ms: u64) {
+    let mut c =
+        PgConnectOptions::from_str(url).expect("the URL of a database").connect().await.expect("a server");
+    let aged = format!(
+        "UPDATE tasks SET created_at = created_at - {ms}, updated_at = updated_at - {ms}, \
+         expires_at = expires_at - {ms}, due_at = due_at - {ms}"
+    );
+    c.execute(AssertSqlSafe(aged)).await.expect("an update");
+    c.close().await.expect("an end in order");
+}
+
 /// Where the programs of a server are.
 const PROGRAMS: &str = "LAYBY_TESTS_POSTGRES_PROGRAMS";
 

@@ -216,7 +216,7 @@ async fn left(world: &mut World) {
 
 async fn expires(world: &mut World) {
     let works = world.task("nap", nap(60_000, 20)).await;
-    world.ahead(2 * 3_600_000);
+    world.ahead(2 * 3_600_000).await;
     world.ended(&works).await;
 }
 

@@ -343,9 +343,12 @@ impl World {
         self.others.last_mut().expect("there is another process").kill();
     }
 
-    /// Moves the hosts' clock.
-    pub fn ahead(&self, ms: u64) {
+    /// Moves the hosts' clock, and on PostgreSQL, whose server's clock counts, the tasks' times.
+    pub async fn ahead(&self, ms: u64) {
         std::fs::write(self.setup.root().join("clock"), ms.to_string()).expect("a file can be written");
+        if let Some(url) = self.setup.url() {
+            layby_tests::postgres::age(url, ms).await;
+        }
     }
 
     /// The folder that is granted where the policy has `FILES`.
