@@ -147,6 +147,11 @@ impl Principal {
         &self.0
     }
 
+    /// True where the caller has said who it is: others are all one principal.
+    pub fn is_proven(&self) -> bool {
+        self.0.starts_with("token:") || self.0.starts_with("oauth:")
+    }
+
     /// A name read back from the store.
     pub fn from_stored(name: &str) -> Self {
         Self(name.into())

@@ -229,6 +229,19 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     let h = &c.host;
     at_least("host", "concurrency", h.concurrency.into(), 1)?;
     size_at_least("host", "memory", h.memory, PAGE)?;
+    for (key, value) in [("calls", h.calls), ("polls", h.polls), ("requests", h.requests)] {
+        at_least("host", key, value.into(), 1)?;
+    }
+    let each = &c.callers;
+    let keys = [
+        ("calls", each.calls),
+        ("polls", each.polls),
+        ("requests", each.requests),
+        ("live-tasks", each.live_tasks),
+    ];
+    for (key, value) in keys {
+        at_least("callers", key, value.into(), 1)?;
+    }
     at_least("host", "live-tasks", h.live_tasks.into(), 1)?;
     at_least("host", "waiting", h.waiting.into(), 1)?;
     at_least("host", "mrtr-waiting", h.mrtr_waiting.into(), 1)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AuthConfig, CallPolicy, CatalogConfig, Limits};
+use super::{AuthConfig, CallPolicy, CallerLimits, CatalogConfig, Limits};
 use crate::base::{ByteSize, Millis};
 
 /// The whole configuration of a host.
@@ -24,6 +24,8 @@ pub struct Config {
     pub serve: ServeConfig,
     /// Who may call.
     pub auth: AuthConfig,
+    /// Bounds on one caller.
+    pub callers: CallerLimits,
     /// Bounds on the host as a whole.
     pub host: HostLimits,
     /// The database.
@@ -118,6 +120,13 @@ pub struct HostLimits {
     pub memory: ByteSize,
     /// Admissions that may queue for a slot; past it a call gets `host_busy`.
     pub queue: u32,
+    /// Requests that start a run, in a second, of all callers. 100,000: more than a large machine answers; less keeps
+    /// what stands behind the tools from being overrun.
+    pub calls: u32,
+    /// Requests about tasks, in a second, of all callers: the same.
+    pub polls: u32,
+    /// All other requests, in a second, of all callers: the same.
+    pub requests: u32,
     /// Live (not ended) tasks at once.
     pub live_tasks: u32,
     /// Waiting runs at once that keep their instance, over all plugins: 1,000 of them must fit the address space
@@ -142,6 +151,9 @@ impl Default for HostLimits {
             concurrency: 64,
             memory: ByteSize(8 << 30),
             queue: 1024,
+            calls: 100_000,
+            polls: 100_000,
+            requests: 100_000,
             live_tasks: 100_000,
             waiting: 1000,
             mrtr_waiting: 10_000,

@@ -2,6 +2,7 @@
 
 mod auth;
 mod bridge;
+mod callers;
 mod catalog;
 mod check;
 mod client;
@@ -17,6 +18,7 @@ mod tokens;
 
 pub use auth::{AuthConfig, OauthConfig};
 pub use bridge::BridgeRules;
+pub use callers::CallerLimits;
 pub use catalog::CatalogConfig;
 pub use check::LONGEST;
 pub use client::ClientLimits;

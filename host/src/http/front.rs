@@ -118,7 +118,7 @@ async fn answer(
     let request = match parsed.work {
         Work::Listen(filter) => {
             let with_tasks = parsed.meta.client_capabilities().is_some_and(|c| c.supports_tasks());
-            return listen::open(app, id, access.principal, filter, with_tasks).await;
+            return listen::open(app, id, &access, filter, with_tasks).await;
         }
         Work::Answer(request) => request,
     };

@@ -2,41 +2,33 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{
-    body::Body,
-    http::{Response, StatusCode},
-};
+use axum::{body::Body, http::Response};
 use futures::StreamExt as _;
 use rmcp::model::RequestId;
 use tokio::time::Instant;
 
 use super::{App, front::KEEP_ALIVE, reply};
-use crate::{
-    base::Principal,
-    mcp::{
-        error_data,
-        listen::{Filter, Subscription},
-    },
+use crate::mcp::{
+    access::Access,
+    error_data,
+    listen::{Filter, Subscription},
 };
 
 /// Opens a stream; what cannot be opened is the error side.
 pub(super) async fn open(
     app: Arc<App>,
     id: RequestId,
-    principal: Principal,
+    access: &Access,
     filter: Filter,
     with_tasks: bool,
 ) -> Result<Response<Body>, Box<Response<Body>>> {
     let (handler, stop) = (app.desk.handler(), app.shutdown.clone());
+    let refuse = |fault| Box::new(reply::json::<()>(&id, &Err(error_data(fault))));
+    handler.count(access).map_err(refuse)?;
+    let principal = access.principal.clone();
     let opened =
         Subscription::open(handler, &app.places, id.clone(), principal, filter, with_tasks, stop).await;
-    let subscription = opened.map_err(|fault| {
-        Box::new(if fault.code == "too_many_subscriptions" {
-            reply::refuse(StatusCode::TOO_MANY_REQUESTS, Some(&id), fault)
-        } else {
-            reply::json::<()>(&id, &Err(error_data(fault)))
-        })
-    })?;
+    let subscription = opened.map_err(refuse)?;
     let patience = app.config.write_timeout.duration() / 2;
     Ok(reply::stream(events(subscription, patience).map(Ok)))
 }

@@ -36,7 +36,7 @@ pub(super) fn encode<R: Serialize>(id: &RequestId, outcome: &Result<R, ErrorData
 
 /// The HTTP status that an error has while none has been sent yet.
 pub(super) fn status(error: &ErrorData) -> StatusCode {
-    if code_of(error) == Some("polling_too_fast") {
+    if matches!(code_of(error), Some("polling_too_fast" | "rate_limited" | "too_many_subscriptions")) {
         return StatusCode::TOO_MANY_REQUESTS;
     }
     match error.code.0 {

@@ -8,6 +8,7 @@ pub mod listen;
 mod lists;
 pub mod older;
 mod peer;
+mod rates;
 mod reads;
 pub mod stdio;
 mod tasks;
@@ -18,6 +19,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use access::Access;
 pub use convert::{error_data, log_level, notification};
+use rates::Cost;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -77,6 +79,7 @@ pub struct Handler {
     tasks: Arc<Tasks>,
     plugins: Arc<Plugins>,
     config: ServerConfig,
+    rates: rates::Rates,
     /// Items of one page of a list.
     page_size: usize,
     /// Clients that cannot do tasks get bridge tools.
@@ -91,6 +94,7 @@ impl Handler {
     )]
     pub fn new(runs: Arc<Runs>, tasks: Arc<Tasks>, plugins: Arc<Plugins>, config: &Config) -> Self {
         let (serve, bridge) = (&config.serve, config.bridge_tools);
+        let rates = rates::Rates::new(&config.host, &config.callers);
         let capabilities = ServerCapabilities::builder()
             .enable_completions()
             .enable_logging()
@@ -107,7 +111,7 @@ impl Handler {
         config.protocol_version = ProtocolVersion::V_2026_07_28;
         config.server_info = Implementation::new("layby", env!("CARGO_PKG_VERSION"));
         config.instructions = Some(serve.instructions.clone()).filter(|text| !text.trim().is_empty());
-        Self { runs, tasks, plugins, config, page_size: serve.page_size as usize, bridge }
+        Self { runs, tasks, plugins, rates, config, page_size: serve.page_size as usize, bridge }
     }
 
     /// What is served; for subscriptions.
@@ -125,10 +129,21 @@ impl Handler {
         serde_json::to_value(&self.config.server_info).unwrap_or_default()
     }
 
-    fn caller(ctx: &RequestContext<RoleServer>) -> Result<Caller, Fault> {
-        ctx.extensions.get::<Caller>().cloned().ok_or_else(|| {
+    /// Who asks, once the request is counted as what it costs.
+    fn caller(&self, ctx: &RequestContext<RoleServer>, cost: Cost) -> Result<Caller, Fault> {
+        let caller = ctx.extensions.get::<Caller>().cloned().ok_or_else(|| {
             Fault::internal("host_failure", "The request reached the server without a principal.")
-        })
+        })?;
+        self.rates.check(&caller.access, cost)?;
+        Ok(caller)
+    }
+
+    /// Counts a request that reaches no other method of this handler.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub fn count(&self, access: &Access) -> Result<(), Fault> {
+        self.rates.check(access, Cost::Other)
     }
 }
 
@@ -146,7 +161,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        let access = self.caller(&ctx, Cost::Other).map_err(error_data)?.access;
         self.tools(request, &access).map_err(error_data)
     }
 
@@ -155,7 +170,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        let access = self.caller(&ctx, Cost::Other).map_err(error_data)?.access;
         self.prompts(request, &access).map_err(error_data)
     }
 
@@ -164,7 +179,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        let access = self.caller(&ctx, Cost::Other).map_err(error_data)?.access;
         self.resources(request, &access).map_err(error_data)
     }
 
@@ -173,7 +188,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let access = Self::caller(&ctx).map_err(error_data)?.access;
+        let access = self.caller(&ctx, Cost::Other).map_err(error_data)?.access;
         self.templates(request, &access).map_err(error_data)
     }
 

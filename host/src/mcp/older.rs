@@ -102,6 +102,13 @@ impl Older {
         }
     }
 
+    /// Who asks for a list.
+    fn counted(&self, ctx: &RequestContext<RoleServer>) -> Result<Access, ErrorData> {
+        let access = Self::caller(ctx).access;
+        self.handler.count(&access).map_err(error_data)?;
+        Ok(access)
+    }
+
     /// The context as the handler wants it: with a caller, and without tasks, whatever the client declared.
     fn adapt(ctx: &mut RequestContext<RoleServer>, caller: Caller) {
         let mut capabilities = ctx.client_capabilities().unwrap_or_default();
@@ -215,7 +222,7 @@ impl ServerHandler for Older {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = self.handler.tools(request, &Self::caller(&ctx).access).map_err(error_data)?;
+        let mut list = self.handler.tools(request, &self.counted(&ctx)?).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         for tool in &mut list.tools {
             spell_out(&mut tool.input_schema);
@@ -229,7 +236,7 @@ impl ServerHandler for Older {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let mut list = self.handler.prompts(request, &Self::caller(&ctx).access).map_err(error_data)?;
+        let mut list = self.handler.prompts(request, &self.counted(&ctx)?).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }
@@ -239,7 +246,7 @@ impl ServerHandler for Older {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut list = self.handler.resources(request, &Self::caller(&ctx).access).map_err(error_data)?;
+        let mut list = self.handler.resources(request, &self.counted(&ctx)?).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }
@@ -249,7 +256,7 @@ impl ServerHandler for Older {
         request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut list = self.handler.templates(request, &Self::caller(&ctx).access).map_err(error_data)?;
+        let mut list = self.handler.templates(request, &self.counted(&ctx)?).map_err(error_data)?;
         (list.ttl_ms, list.cache_scope) = (None, None);
         Ok(list)
     }

@@ -9,7 +9,7 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{Handler, access::Kind, convert};
+use super::{Handler, access::Kind, convert, rates::Cost};
 use crate::{
     base::Fault,
     runs::{Answer, Call, Input, Reference, Target},
@@ -23,7 +23,7 @@ impl Handler {
     ) -> Result<GetPromptResponse, Fault> {
         let target = Target::Prompt { name: request.name, arguments: request.arguments.unwrap_or_default() };
         let input = input(request.input_responses, request.request_state);
-        match self.runs.call(read(ctx, target, input)?).await {
+        match self.runs.call(self.read(ctx, target, input)?).await {
             Answer::Prompt(prompt) => Ok((*prompt).into()),
             Answer::InputRequired { requests, state } => Ok(convert::input_required(requests, state)?.into()),
             Answer::Error(fault) => Err(fault),
@@ -37,7 +37,7 @@ impl Handler {
         ctx: &RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, Fault> {
         let input = input(request.input_responses, request.request_state);
-        match self.runs.call(read(ctx, Target::Resource { uri: request.uri }, input)?).await {
+        match self.runs.call(self.read(ctx, Target::Resource { uri: request.uri }, input)?).await {
             Answer::Resource(contents) => Ok((*contents).into()),
             Answer::InputRequired { requests, state } => Ok(convert::input_required(requests, state)?.into()),
             Answer::Error(fault) => Err(fault),
@@ -62,41 +62,41 @@ impl Handler {
             value: request.argument.value,
             context: context.into_iter().collect(),
         };
-        match self.runs.call(read(ctx, target, Input::default())?).await {
+        match self.runs.call(self.read(ctx, target, Input::default())?).await {
             Answer::Completion(values) => Ok(CompleteResult::new(*values)),
             Answer::Error(fault) => Err(fault),
             _ => Err(convert::mixed_up()),
         }
+    }
+
+    /// The call for what is read. Only tools take an idempotency key.
+    fn read(&self, ctx: &RequestContext<RoleServer>, target: Target, input: Input) -> Result<Call, Fault> {
+        let caller = self.caller(ctx, Cost::Call)?;
+        match &target {
+            Target::Prompt { name, .. } => caller.access.check(Kind::Prompt, name)?,
+            Target::Resource { uri } => caller.access.check(Kind::Resource, uri)?,
+            Target::Completion { reference: Reference::Prompt(name), .. } => {
+                caller.access.check(Kind::Prompt, name)?
+            }
+            Target::Completion { reference: Reference::Template(uri), .. } => {
+                caller.access.check(Kind::Resource, uri)?
+            }
+            // `tools/call` has checked it.
+            Target::Tool { .. } => {}
+        }
+        Ok(Call {
+            principal: caller.access.principal,
+            target,
+            client: convert::client(ctx.client_capabilities().as_ref()),
+            idempotency_key: None,
+            outlet: caller.outlet,
+            asks: caller.asks,
+            input,
+        })
     }
 }
 
 /// What a multi round-trip request brings along.
 pub(super) fn input(responses: Option<InputResponses>, state: Option<String>) -> Input {
     Input { responses: responses.unwrap_or_default(), state }
-}
-
-/// The call for what is read. Only tools take an idempotency key.
-fn read(ctx: &RequestContext<RoleServer>, target: Target, input: Input) -> Result<Call, Fault> {
-    let caller = Handler::caller(ctx)?;
-    match &target {
-        Target::Prompt { name, .. } => caller.access.check(Kind::Prompt, name)?,
-        Target::Resource { uri } => caller.access.check(Kind::Resource, uri)?,
-        Target::Completion { reference: Reference::Prompt(name), .. } => {
-            caller.access.check(Kind::Prompt, name)?
-        }
-        Target::Completion { reference: Reference::Template(uri), .. } => {
-            caller.access.check(Kind::Resource, uri)?
-        }
-        // `tools/call` has checked it.
-        Target::Tool { .. } => {}
-    }
-    Ok(Call {
-        principal: caller.access.principal,
-        target,
-        client: convert::client(ctx.client_capabilities().as_ref()),
-        idempotency_key: None,
-        outlet: caller.outlet,
-        asks: caller.asks,
-        input,
-    })
 }

@@ -6,7 +6,7 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{Handler, convert};
+use super::{Handler, convert, rates::Cost};
 use crate::base::Fault;
 
 impl Handler {
@@ -15,7 +15,7 @@ impl Handler {
         request: GetTaskParams,
         ctx: &RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, Fault> {
-        let caller = Self::caller(ctx)?;
+        let caller = self.caller(ctx, Cost::Poll)?;
         let task = self.tasks.get(&caller.access.principal, &request.task_id).await?;
         convert::detailed(task).map(GetTaskResult::new)
     }
@@ -25,7 +25,7 @@ impl Handler {
         request: UpdateTaskParams,
         ctx: &RequestContext<RoleServer>,
     ) -> Result<(), Fault> {
-        let caller = Self::caller(ctx)?;
+        let caller = self.caller(ctx, Cost::Poll)?;
         self.tasks.update(&caller.access.principal, &request.task_id, request.input_responses).await
     }
 
@@ -34,7 +34,7 @@ impl Handler {
         request: CancelTaskParams,
         ctx: &RequestContext<RoleServer>,
     ) -> Result<(), Fault> {
-        let caller = Self::caller(ctx)?;
+        let caller = self.caller(ctx, Cost::Poll)?;
         self.tasks.cancel(&caller.access.principal, &request.task_id).await
     }
 }

@@ -6,7 +6,7 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{Handler, access::Kind, convert, reads};
+use super::{Handler, access::Kind, convert, rates::Cost, reads};
 use crate::{
     base::Fault,
     runs::{Answer, Asks, Call, Target},
@@ -18,8 +18,9 @@ impl Handler {
         request: CallToolRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Fault> {
-        let caller = Self::caller(&ctx)?;
-        if self.is_bridge_tool(&request.name) {
+        let bridged = self.is_bridge_tool(&request.name);
+        let caller = self.caller(&ctx, if bridged { Cost::Poll } else { Cost::Call })?;
+        if bridged {
             let arguments = request.arguments.unwrap_or_default();
             let done = self.bridge_call(&caller.access.principal, &request.name, arguments).await;
             return done.map(CallToolResponse::Complete);

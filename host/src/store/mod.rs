@@ -162,8 +162,8 @@ pub trait Store: Send + Sync + 'static {
     /// Live tasks that are nobody's and have something due at `now`: cancel requested, TTL or input
     /// deadline passed.
     fn unattended(&self, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
-    /// Live (not ended) tasks, counted.
-    fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+    /// How many live (not ended) tasks each principal has that has any, in the order of their names.
+    fn count_live(&self) -> BoxFuture<'_, Result<Vec<(Principal, u64)>, StoreError>>;
     /// Live tasks that have asked something and were never revealed, of one principal or of all; counts no further
     /// than `most`.
     fn count_hidden(&self, of: Option<Principal>, most: u32) -> BoxFuture<'_, Result<u64, StoreError>>;

@@ -3,10 +3,7 @@
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -15,37 +12,64 @@ use tokio::time::Instant;
 use super::faults;
 use crate::{
     base::{ByteSize, Fault, Millis, Principal, TaskId},
-    config::TaskRules,
+    config::{Config, TaskRules},
 };
 
 /// Live tasks, counted in memory and set right from the store now and then: other processes add
-/// theirs, so the bound holds to within what they add in that time.
+/// theirs, so the bounds hold to within what they add in that time.
 #[derive(Debug)]
 pub(super) struct Live {
-    count: AtomicU64,
+    counts: Mutex<Counts>,
     limit: u64,
+    /// Of one principal that is told apart from others.
+    each: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: u64,
+    of: HashMap<Principal, u64>,
 }
 
 impl Live {
-    pub(super) fn new(limit: u32) -> Self {
-        Self { count: AtomicU64::new(0), limit: limit.into() }
+    pub(super) fn new(config: &Config) -> Self {
+        let (limit, each) = (config.host.live_tasks.into(), config.callers.live_tasks.into());
+        Self { counts: Mutex::default(), limit, each }
     }
 
-    pub(super) fn set(&self, count: u64) {
-        self.count.store(count, Ordering::Relaxed);
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more, or refuses it.
-    pub(super) fn begin(&self) -> Result<(), Fault> {
-        let room = |n: u64| (n < self.limit).then_some(n + 1);
-        match self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(faults::too_many_tasks(self.limit)),
+    pub(super) fn set(&self, counted: Vec<(Principal, u64)>) {
+        let all = counted.iter().map(|(_, n)| n).sum();
+        *self.counts() = Counts { all, of: counted.into_iter().collect() };
+    }
+
+    /// Counts one more of `principal`, or refuses it.
+    pub(super) fn begin(&self, principal: &Principal) -> Result<(), Fault> {
+        let mut counts = self.counts();
+        let mine = counts.of.get(principal).copied().unwrap_or(0);
+        if principal.is_proven() && mine >= self.each {
+            return Err(faults::too_many_tasks("callers.live-tasks", self.each));
         }
+        if counts.all >= self.limit {
+            return Err(faults::too_many_tasks("host.live-tasks", self.limit));
+        }
+        counts.all += 1;
+        *counts.of.entry(principal.clone()).or_default() += 1;
+        Ok(())
     }
 
-    pub(super) fn ended(&self) {
-        let _ = self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    pub(super) fn ended(&self, principal: &Principal) {
+        let mut counts = self.counts();
+        counts.all = counts.all.saturating_sub(1);
+        if let Some(mine) = counts.of.get_mut(principal) {
+            *mine = mine.saturating_sub(1);
+            if *mine == 0 {
+                counts.of.remove(principal);
+            }
+        }
     }
 }
 

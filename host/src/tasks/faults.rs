@@ -83,11 +83,11 @@ pub(super) fn key_reused() -> Fault {
     )
 }
 
-pub(super) fn too_many_tasks(limit: u64) -> Fault {
-    let message = format!(
-        "the host has {limit} live tasks, its limit (host.live-tasks): try again when some have ended"
-    );
-    Fault::internal("too_many_tasks", message).with("limit", limit.into())
+/// `name` is the option that sets `limit`.
+pub(super) fn too_many_tasks(name: &str, limit: u64) -> Fault {
+    let whose = if name.starts_with("callers.") { "you have" } else { "the host has" };
+    let message = format!("{whose} {limit} live tasks, the limit ({name}): try again when some have ended");
+    Fault::internal("too_many_tasks", message).with("limit", limit.into()).with("name", name.into())
 }
 
 pub(super) fn too_many_waiting(name: &str, limit: u32) -> Fault {

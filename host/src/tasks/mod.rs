@@ -207,7 +207,7 @@ impl Tasks {
             lapsed: AtomicBool::new(false),
             registry: Registry::default(),
             rhythm: Rhythm::default(),
-            live: Live::new(config.host.live_tasks),
+            live: Live::new(config),
             hidden: (config.host.mrtr_waiting, config.host.mrtr_waiting_each),
             space: FreeSpace::new(config.serve.data.clone(), config.host.min_free_space),
             polls: Polls::default(),
@@ -322,7 +322,7 @@ impl Inner {
             self.rhythm.observe(&task.tool, worked);
         }
         if task.status.is_terminal() {
-            self.live.ended();
+            self.live.ended(&task.principal);
         } else {
             self.registry.answered(task);
         }

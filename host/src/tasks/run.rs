@@ -28,7 +28,7 @@ impl Tasks {
     ) -> Result<(Held, Task), Fault> {
         let inner = &self.inner;
         let task = inner.build(new, revealed, &pieces)?;
-        inner.admit_one()?;
+        inner.admit_one(&task.principal)?;
         let held = inner.registry.add(&task);
         failpoint!("task.promote.before");
         match inner.store.insert(task.clone(), pieces).await {
@@ -39,7 +39,7 @@ impl Tasks {
                 Ok((held, task))
             }
             Err(e) => {
-                inner.forget(task.id);
+                inner.forget(&task);
                 Err(e.into())
             }
         }
@@ -58,7 +58,7 @@ impl Tasks {
             ));
         };
         let task = inner.build(new, false, &pieces)?;
-        if let Err(full) = inner.admit_one() {
+        if let Err(full) = inner.admit_one(&task.principal) {
             // A full host takes no new run, but a repeat is none.
             return match inner.store.by_key(task.principal, task.tool, key.key).await? {
                 Some(there) if !there.is_over(task.created_at) => repeat(there, &key.arguments),
@@ -75,11 +75,11 @@ impl Tasks {
                 Ok(Admission::Fresh(held, Box::new(task)))
             }
             Ok(Admitted::Exists(there)) => {
-                inner.forget(task.id);
+                inner.forget(&task);
                 repeat(*there, &key.arguments)
             }
             Err(e) => {
-                inner.forget(task.id);
+                inner.forget(&task);
                 Err(e.into())
             }
         }
@@ -224,15 +224,15 @@ fn may_pass(e: &StoreError) -> bool {
 
 impl Inner {
     /// The bounds on new tasks.
-    fn admit_one(&self) -> Result<(), Fault> {
+    fn admit_one(&self, principal: &Principal) -> Result<(), Fault> {
         self.space.check()?;
-        self.live.begin()
+        self.live.begin(principal)
     }
 
     /// Undoes what was prepared for a task that did not come to be.
-    fn forget(&self, id: TaskId) {
-        self.registry.remove(id);
-        self.live.ended();
+    fn forget(&self, task: &Task) {
+        self.registry.remove(task.id);
+        self.live.ended(&task.principal);
     }
 
     fn asked(

@@ -32,6 +32,7 @@ mod mrtr;
 mod outgoing;
 mod promote;
 mod prompts;
+mod rates;
 mod reflect;
 mod reload;
 mod replay;

@@ -67,6 +67,11 @@ pub(super) async fn open(ground: &dyn Ground) -> Arc<dyn Store> {
     ground.open(&StoreConfig::default()).await
 }
 
+/// How many tasks live.
+pub(super) async fn live(store: &Arc<dyn Store>) -> u64 {
+    store.count_live().await.unwrap().iter().map(|(_, n)| n).sum()
+}
+
 pub(super) fn task(n: u64) -> Task {
     Task {
         status_message: Some("one\0two".into()),

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Ground, asking, end, keyed, open, task};
+use super::{Ground, asking, end, keyed, live, open, task};
 use crate::{
     base::{Blob, BootId, Millis, Piece, TaskId, UnixMillis},
     store::{Admitted, Lease, Refused, Status, Store, Task, Updated, boottime_ms, os_boot_id},
@@ -220,5 +220,5 @@ pub(in crate::store) async fn what_is_nobodys_is_looked_after(ground: &dyn Groun
         }
     }
     assert!(store.attention(HOLDER, UnixMillis(9000)).await.unwrap().iter().all(|t| t.id == cases[5].1.id));
-    assert_eq!(store.count_live().await.unwrap(), 6);
+    assert_eq!(live(&store).await, 6);
 }

@@ -326,12 +326,8 @@ impl Store for PostgresStore {
         async move { self.tasks(|| query(sql::UNATTENDED).bind(signed(now.0))).await }.boxed()
     }
 
-    fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
-        async {
-            let n: i64 = self.one(|| query(sql::COUNT_LIVE)).await?;
-            Ok(u64::try_from(n).unwrap_or(0))
-        }
-        .boxed()
+    fn count_live(&self) -> BoxFuture<'_, Result<Vec<(Principal, u64)>, StoreError>> {
+        async { self.rows(|| query(sql::COUNT_LIVE)).await?.iter().map(rows::count).collect() }.boxed()
     }
 
     fn count_hidden(&self, of: Option<Principal>, most: u32) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -259,6 +259,12 @@ pub(super) fn piece(row: &PgRow) -> Result<JournalRow, StoreError> {
     Ok(JournalRow { counted: row.try_get(0)?, part })
 }
 
+/// `principal, count`.
+pub(super) fn count(row: &PgRow) -> Result<(Principal, u64), StoreError> {
+    let n: i64 = row.try_get(1)?;
+    Ok((Principal::from_stored(&words(row, 0, "principal")?), u64::try_from(n).unwrap_or(0)))
+}
+
 /// `id, principal, status, reason, expired_at`.
 pub(super) fn tombstone(row: &PgRow) -> Result<Tombstone, StoreError> {
     Ok(Tombstone {

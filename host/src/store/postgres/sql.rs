@@ -138,7 +138,8 @@ pub(super) const LEASED: &str = "SELECT EXISTS (SELECT 1 FROM processes WHERE bo
  AND until > clock_timestamp() - $2 * interval '1 millisecond')";
 pub(super) const ALONE: &str =
     "SELECT DISTINCT holder FROM tasks WHERE outcome IS NULL AND holder IS NOT NULL AND attempts > 1";
-pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks WHERE outcome IS NULL";
+pub(super) const COUNT_LIVE: &str = "SELECT principal, count(*) FROM tasks WHERE outcome IS NULL \
+ GROUP BY principal ORDER BY principal";
 /// `$1` how many at most, `$2` whose.
 pub(super) const COUNT_HIDDEN_OF: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks
  WHERE outcome IS NULL AND NOT revealed AND questions > 0 AND principal = $2 LIMIT $1) t";

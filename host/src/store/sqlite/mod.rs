@@ -245,10 +245,11 @@ impl Store for SqliteStore {
         .boxed()
     }
 
-    fn count_live(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn count_live(&self) -> BoxFuture<'_, Result<Vec<(Principal, u64)>, StoreError>> {
         async {
-            let n: i64 = sqlx::query_scalar(sql::COUNT_LIVE).fetch_one(&self.readers).await?;
-            Ok(u64::try_from(n).unwrap_or(0))
+            let rows = sqlx::query_as(sql::COUNT_LIVE).fetch_all(&self.readers).await?;
+            let count = |(of, n): (String, i64)| (Principal::from_stored(&of), u64::try_from(n).unwrap_or(0));
+            Ok(rows.into_iter().map(count).collect())
         }
         .boxed()
     }

@@ -126,7 +126,8 @@ pub(super) const LEASED: &str =
     "SELECT count(*) FROM processes WHERE boot = ?1 AND os_boot = ?2 AND until_boottime > ?3";
 pub(super) const ALONE: &str = "SELECT DISTINCT holder FROM tasks INDEXED BY tasks_alone
     WHERE outcome IS NULL AND holder IS NOT NULL AND attempts > 1";
-pub(super) const COUNT_LIVE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_live WHERE outcome IS NULL";
+pub(super) const COUNT_LIVE: &str = "SELECT principal, count(*) FROM tasks INDEXED BY tasks_live \
+ WHERE outcome IS NULL GROUP BY principal ORDER BY principal";
 /// `?1` how many at most, `?2` whose.
 pub(super) const COUNT_HIDDEN_OF: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY tasks_hidden
  WHERE outcome IS NULL AND revealed = 0 AND questions > 0 AND principal = ?2 LIMIT ?1)";
