@@ -14,8 +14,10 @@ pub mod postgres;
 mod recorder;
 pub mod rows;
 pub mod schema;
+mod setup;
 pub mod severed;
 pub mod wait;
+mod warm;
 
 pub use balance::Balancer;
 pub use client::{Client, Reply};

@@ -7,7 +7,7 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::machine::Event;
+use super::event::Event;
 use crate::{
     base::{BootId, Millis, TaskId, UnixMillis},
     config::TaskRules,

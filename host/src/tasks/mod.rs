@@ -3,6 +3,7 @@
 mod answers;
 mod bounds;
 mod client;
+mod event;
 mod faults;
 mod ledger;
 mod loops;
@@ -29,7 +30,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
-pub use self::{answers::check as check_answer, machine::Event};
+pub use self::{answers::check as check_answer, event::Event};
 use self::{
     bounds::{FreeSpace, Live, Polls},
     registry::Registry,

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 //! The store on a real server, with what goes wrong there.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::{
+    str::FromStr as _,
+    sync::atomic::{AtomicU32, AtomicUsize},
+};
 
 use futures::StreamExt as _;
 use sqlx::{Executor as _, Row as _};
