@@ -9,6 +9,7 @@ mod keys;
 mod neutral;
 mod own;
 mod piece;
+mod pool;
 mod tls;
 mod units;
 
@@ -23,5 +24,6 @@ pub use keys::{KEY_BYTES, make_key, own_folder, read_keys, temp_name, write_new}
 pub use neutral::{neutral_line, neutral_text};
 pub use own::{is_own, listens};
 pub use piece::{Blob, Piece};
+pub use pool::{Class, Part, Pool, Taken, Turn};
 pub use tls::choose_tls;
 pub use units::{ByteSize, Millis, UnixMillis};

@@ -53,6 +53,9 @@ pub struct CatalogConfig {
 }
 
 impl CatalogConfig {
+    /// How long a task that goes on waits for its plugin to be ready, before it is given back for a while: longer than a
+    /// host needs to make its plugins ready from compiled code, and less than its lease.
+    pub const PENDING: Millis = Millis::from_secs(5);
     /// Arguments of one prompt: a person fills them in.
     pub const PROMPT_ARGUMENTS: usize = 64;
     /// Longest name of a prompt's argument, in bytes: as for tools.

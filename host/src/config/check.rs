@@ -244,6 +244,11 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     }
     at_least("host", "live-tasks", h.live_tasks.into(), 1)?;
     at_least("host", "waiting", h.waiting.into(), 1)?;
+    at_least("host", "park-above", h.park_above.into(), 1)?;
+    if h.park_above > 100 {
+        let reason = format!("`park-above` is {}, and must be a percentage, at most 100", h.park_above);
+        return wrong(["host", "park-above"], reason);
+    }
     at_least("host", "mrtr-waiting", h.mrtr_waiting.into(), 1)?;
     at_least("host", "mrtr-waiting-each", h.mrtr_waiting_each.into(), 1)?;
     at_least("host", "fuel-slice", h.fuel_slice, 1000)?;

@@ -114,7 +114,8 @@ impl Default for ServeConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct HostLimits {
-    /// Active runs at once; further calls queue, and are promoted when their deadline passes.
+    /// Active runs at once; further calls queue, and are promoted when their deadline passes. A quarter, where that is one
+    /// or more, is left to runs that go on after a wait, and a quarter to new calls; the same of `memory`.
     pub concurrency: u32,
     /// Sum of the memory limits of active runs. Instances that wait for input may keep half as much again.
     pub memory: ByteSize,
@@ -132,6 +133,10 @@ pub struct HostLimits {
     /// Waiting runs at once that keep their instance, over all plugins: 1,000 of them must fit the address space
     /// and the memory.
     pub waiting: u32,
+    /// Percent of `waiting`, of the memory that instances which wait may keep, and of a plugin's `limits.parked`, past
+    /// which runs park before their `linger`, those first that wait longest. 80: the next questions find room at once,
+    /// and a machine's quick answers mostly still find the instance.
+    pub park_above: u32,
     /// Live runs that have asked by multi round-trip requests, of all hosts on the store. A tenth of the live
     /// tasks: nobody promised to come back to them, so they leave room for tasks.
     pub mrtr_waiting: u32,
@@ -156,6 +161,7 @@ impl Default for HostLimits {
             requests: 100_000,
             live_tasks: 100_000,
             waiting: 1000,
+            park_above: 80,
             mrtr_waiting: 10_000,
             mrtr_waiting_each: 5000,
             guest_threads: 0,

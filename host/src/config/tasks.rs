@@ -79,6 +79,9 @@ impl TaskRules {
     pub const RESUME_SHARE: u32 = 4;
     /// How long after a failure of the host a task is resumed again.
     pub const HOST_RETRY: Millis = Millis::from_secs(10);
+    /// A sleep with less left does not give its room to others before its `linger`: a sleep that is over is looked for each
+    /// second, and then has a replay before it.
+    pub const WORTH_PARKING: Millis = Millis::from_secs(2);
     /// Crashes of hosts while they resumed a task and no other, after which it ends: one may be chance, and a second. One
     /// that others were resumed beside does not count, but from then on it is resumed alone.
     pub const POISON: u32 = 3;

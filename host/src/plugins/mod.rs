@@ -31,7 +31,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::{Clock, Digest, Fault, UnixMillis},
+    base::{Clock, Digest, Fault, Pool, UnixMillis},
     capabilities::{Granted, Linked, Prepared, wit_call},
     config::{Config, Policy},
     engine::Engine,
@@ -62,9 +62,9 @@ pub struct Plugin {
     /// Ready to instantiate.
     pub prepared: Prepared,
     /// Active runs of this plugin name, over its versions.
-    pub slots: Arc<tokio::sync::Semaphore>,
-    /// Waiting runs of this plugin name, over its versions.
-    pub waiting: Arc<tokio::sync::Semaphore>,
+    pub slots: Arc<Pool>,
+    /// Waiting runs of this plugin name that keep their instance, over its versions.
+    pub waiting: Arc<Pool>,
 }
 
 /// One tool that is served.

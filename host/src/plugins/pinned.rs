@@ -4,10 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
 };
-
-use tokio::sync::Semaphore;
 
 use super::{
     Catalog, Plugin, Plugins, Prompt, Tool,
@@ -16,14 +13,11 @@ use super::{
     slot,
 };
 use crate::{
-    base::Digest,
+    base::{Digest, Pool},
     capabilities::Granted,
-    config::{CallPolicy, EnvValue, FileGrant, Grants, Limits, Policy},
+    config::{CallPolicy, CatalogConfig, EnvValue, FileGrant, Grants, Limits, Policy},
     store::Elsewhere,
 };
-
-/// Longest wait for a plugin to be ready, before its task is handed back for a while.
-const PENDING: Duration = Duration::from_secs(5);
 
 /// What a run began with.
 #[derive(Clone, Debug)]
@@ -187,7 +181,9 @@ impl Plugins {
                 }
             }
         };
-        tokio::time::timeout(PENDING, known).await.unwrap_or_else(|_| self.catalog())
+        tokio::time::timeout(CatalogConfig::PENDING.duration(), known)
+            .await
+            .unwrap_or_else(|_| self.catalog())
     }
 
     /// A version from kept bytes, with what it lists.
@@ -231,7 +227,7 @@ impl Checker {
     fn pinned(
         &self,
         want: Pinned,
-        slots: Option<(Arc<Semaphore>, Arc<Semaphore>)>,
+        slots: Option<(Arc<Pool>, Arc<Pool>)>,
     ) -> Result<(Arc<Plugin>, Built), Stop> {
         let Pinned { plugin: name, digest, own_name, limits, call, grants, revoked, .. } = want;
         let bytes = self.kept(digest)?;
@@ -243,8 +239,8 @@ impl Checker {
         let policy = Policy { sha256: None, prefix: String::new(), limits, call, tools, grants };
         let built = declare::build(&Declared::from(listed), &policy, bounds, false)?;
         let (slots, waiting) = slots.unwrap_or_else(|| {
-            let of = |n: u32| Arc::new(Semaphore::new(n as usize));
-            (of(policy.limits.concurrency), of(policy.limits.parked))
+            let limits = &policy.limits;
+            (Pool::parted(limits.concurrency.into()), Pool::whole(limits.parked.into()))
         });
         let granted = Granted::without(&policy.grants, |file| revoked.contains(file));
         let granted = granted.map_err(Stop::Failed)?;

@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use tokio::sync::Semaphore;
-
 use super::{
     Catalog, Entry, Lists, Pace, Plugin, Prompt, Refusal, Resource, Revisions, Template, Tool,
     check::Version,
@@ -11,6 +9,7 @@ use super::{
     scan::{Pair, Seen},
 };
 use crate::{
+    base::Pool,
     config::{Grants, Limits},
     store::PluginRow,
 };
@@ -41,8 +40,9 @@ pub(super) struct Slot {
     pub(super) said: Lists,
     /// Why the last listing on demand failed: said once.
     pub(super) relist_error: Option<String>,
-    running: Gate,
-    waiting: Gate,
+    /// Shared by all versions.
+    running: Arc<Pool>,
+    waiting: Arc<Pool>,
 }
 
 /// A version that serves.
@@ -74,8 +74,8 @@ impl Slot {
             listed_at: None,
             said: Lists::default(),
             relist_error: None,
-            running: Gate::default(),
-            waiting: Gate::default(),
+            running: Pool::parted(0),
+            waiting: Pool::whole(0),
         }
     }
 
@@ -99,13 +99,15 @@ impl Slot {
     /// Lets `version` serve. Its row has been stored.
     pub(super) fn serve(&mut self, version: Version) {
         let Limits { concurrency, parked, .. } = version.policy.limits;
+        self.running.resize(concurrency.into());
+        self.waiting.resize(parked.into());
         let plugin = Arc::new(Plugin {
             name: self.row.name.clone(),
             digest: version.digest,
             granted: version.granted,
             prepared: version.prepared,
-            slots: self.running.resize(concurrency),
-            waiting: self.waiting.resize(parked),
+            slots: self.running.clone(),
+            waiting: self.waiting.clone(),
             policy: version.policy,
         });
         self.relist_error = None;
@@ -137,12 +139,6 @@ impl Slot {
             None => built.templates.into_iter().map(|b| template(&plugin, b)).collect(),
         };
         self.live = Some(Live { plugin, tools, prompts, resources, templates, declared: Arc::new(declared) });
-    }
-
-    /// Takes back permits that were in use when a limit was lowered.
-    pub(super) fn settle_gates(&mut self) {
-        self.running.settle();
-        self.waiting.settle();
     }
 
     fn entry(&self) -> Entry {
@@ -261,63 +257,9 @@ pub(super) fn revisions(old: &Catalog, new: &Catalog, said: Lists) -> Revisions 
     }
 }
 
-/// A number of permits that can change while some are in use; all versions of a plugin share it.
-struct Gate {
-    semaphore: Arc<Semaphore>,
-    size: u32,
-    /// Permits still to be taken back, as they come free.
-    debt: usize,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self { semaphore: Arc::new(Semaphore::new(0)), size: 0, debt: 0 }
-    }
-}
-
-impl Gate {
-    fn resize(&mut self, size: u32) -> Arc<Semaphore> {
-        if size >= self.size {
-            let more = (size - self.size) as usize;
-            let paid = self.debt.min(more);
-            self.debt -= paid;
-            self.semaphore.add_permits(more - paid);
-        } else {
-            self.debt += (self.size - size) as usize;
-        }
-        self.size = size;
-        self.settle();
-        Arc::clone(&self.semaphore)
-    }
-
-    fn settle(&mut self) {
-        if self.debt > 0 {
-            self.debt -= self.semaphore.forget_permits(self.debt);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-    use proptest::prelude::*;
-
     use super::*;
-
-    #[test]
-    fn a_gate_shrinks_as_permits_come_back() {
-        let mut gate = Gate::default();
-        let permits = gate.resize(4);
-        let held: Vec<_> = (0..4).map(|_| Arc::clone(&permits).try_acquire_owned().unwrap()).collect();
-        gate.resize(1);
-        assert_eq!(permits.available_permits(), 0);
-        drop(held);
-        gate.settle();
-        assert_eq!(permits.available_permits(), 1);
-        gate.resize(3);
-        assert_eq!(permits.available_permits(), 3);
-    }
 
     #[test]
     fn a_list_differs_where_a_client_sees_it() {
@@ -338,20 +280,5 @@ mod tests {
         let said = Lists { prompts: true, ..Lists::default() };
         assert_eq!(revisions(&old, &new, said), Revisions { prompts: 1, ..Revisions::default() });
         assert_eq!(revisions(&old, &new, Lists::default()), old.revisions);
-    }
-
-    proptest! {
-        #[test]
-        fn a_gate_ends_at_its_last_size(sizes in proptest::collection::vec(0u32..20, 1..20), held in 0usize..20) {
-            let mut gate = Gate::default();
-            let permits = gate.resize(20);
-            let held: Vec<_> = (0..held).map(|_| Arc::clone(&permits).try_acquire_owned().unwrap()).collect();
-            for size in &sizes {
-                gate.resize(*size);
-            }
-            drop(held);
-            gate.settle();
-            prop_assert_eq!(permits.available_permits(), *sizes.last().unwrap() as usize);
-        }
     }
 }

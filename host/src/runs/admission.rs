@@ -2,81 +2,34 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicU32, Ordering},
 };
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-
+use super::{
+    park::Wait,
+    pressure::{Place, Waits},
+};
 use crate::{
-    base::{ByteSize, Fault},
+    base::{ByteSize, Class, Fault, Pool, Taken},
     config::HostLimits,
     plugins::Plugin,
 };
 
 /// What active and waiting runs share.
 pub(super) struct Slots {
-    active: Arc<Semaphore>,
-    memory: Arc<Budget>,
+    active: Arc<Pool>,
+    memory: Arc<Pool>,
     queued: Arc<AtomicU32>,
     queue: u32,
-    waiting: Arc<Semaphore>,
-    most_waiting: u32,
+    waiting: Arc<Pool>,
     /// What the instances of waiting runs may keep, beside what active runs reserve.
-    kept: Arc<Budget>,
-}
-
-/// Bytes that runs may still reserve.
-struct Budget {
-    left: AtomicU64,
-    total: u64,
-    freed: Notify,
+    kept: Arc<Pool>,
+    /// Who may be told to make room.
+    waits: Arc<Waits>,
 }
 
 /// The right to run: dropped, it goes to the next in the queue.
-pub(super) struct Permit {
-    _active: OwnedSemaphorePermit,
-    _plugin: OwnedSemaphorePermit,
-    _memory: Reserved,
-}
-
-struct Reserved {
-    budget: Arc<Budget>,
-    bytes: u64,
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.budget.left.fetch_add(self.bytes, Ordering::AcqRel);
-        self.budget.freed.notify_waiters();
-    }
-}
-
-impl Budget {
-    fn new(total: u64) -> Self {
-        Self { left: AtomicU64::new(total), total, freed: Notify::new() }
-    }
-
-    fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Reserved> {
-        // A run that is allowed more than the whole host still runs, alone.
-        let bytes = bytes.min(self.total);
-        self.left
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes))
-            .ok()
-            .map(|_| Reserved { budget: self.clone(), bytes })
-    }
-
-    async fn take(self: &Arc<Self>, bytes: u64) -> Reserved {
-        loop {
-            let freed = self.freed.notified();
-            tokio::pin!(freed);
-            freed.as_mut().enable();
-            if let Some(reserved) = self.try_take(bytes) {
-                return reserved;
-            }
-            freed.await;
-        }
-    }
-}
+pub(super) struct Permit([Taken; 3]);
 
 /// Counts one queued admission, also where its future is dropped.
 struct Queued(Arc<AtomicU32>);
@@ -90,31 +43,32 @@ impl Drop for Queued {
 impl Slots {
     pub(super) fn new(limits: &HostLimits) -> Self {
         Self {
-            active: Arc::new(Semaphore::new(limits.concurrency as usize)),
-            memory: Arc::new(Budget::new(limits.memory.0)),
+            active: Pool::parted(limits.concurrency.into()),
+            memory: Pool::parted(limits.memory.0),
             queued: Arc::default(),
             queue: limits.queue,
-            waiting: Arc::new(Semaphore::new(limits.waiting as usize)),
-            most_waiting: limits.waiting,
-            kept: Arc::new(Budget::new(limits.memory.0 / 2)),
+            waiting: Pool::whole(limits.waiting.into()),
+            kept: Pool::whole(limits.memory.0 / 2),
+            waits: Waits::new(limits.park_above),
         }
     }
 
     /// A permit at once, or none.
-    pub(super) fn try_admit(&self, plugin: &Plugin) -> Option<Permit> {
-        let plugin_slot = plugin.slots.clone().try_acquire_owned().ok()?;
-        let active = self.active.clone().try_acquire_owned().ok()?;
-        let memory = self.memory.try_take(plugin.policy.limits.memory.0)?;
-        Some(Permit { _active: active, _plugin: plugin_slot, _memory: memory })
+    pub(super) fn try_admit(&self, plugin: &Plugin, class: Class) -> Option<Permit> {
+        let own = plugin.slots.try_take(class, 1)?;
+        let active = self.active.try_take(class, 1)?;
+        // A run that is allowed more than the whole host still runs, alone.
+        let memory = self.memory.try_take(class, plugin.policy.limits.memory.0)?;
+        Some(Permit([own, active, memory]))
     }
 
-    /// A permit, first come first served; the plugin's own slots first, so that a plugin that
+    /// A permit for a new call, first come first served; the plugin's own slots first, so that a plugin that
     /// waits for itself keeps nobody else waiting.
     ///
     /// # Errors
     /// `host_busy` where the queue is full.
     pub(super) async fn admit(&self, plugin: &Plugin) -> Result<Permit, Fault> {
-        if let Some(permit) = self.try_admit(plugin) {
+        if let Some(permit) = self.try_admit(plugin, Class::New) {
             return Ok(permit);
         }
         if self.queued.fetch_add(1, Ordering::AcqRel) >= self.queue {
@@ -128,16 +82,31 @@ impl Slots {
             ));
         }
         let _queued = Queued(self.queued.clone());
-        self.readmit(plugin).await
+        Ok(self.permit(plugin, Class::New).await)
     }
 
-    /// The same for a run that was admitted before: it waits, however long the queue.
-    pub(super) async fn readmit(&self, plugin: &Plugin) -> Result<Permit, Fault> {
-        let stopping = |_| Fault::internal("host_stopping", "The host is shutting down.");
-        let plugin_slot = plugin.slots.clone().acquire_owned().await.map_err(stopping)?;
-        let active = self.active.clone().acquire_owned().await.map_err(stopping)?;
-        let memory = self.memory.take(plugin.policy.limits.memory.0).await;
-        Ok(Permit { _active: active, _plugin: plugin_slot, _memory: memory })
+    /// The same for a run that goes on after a wait: it was admitted before, so it waits however long the queue, and has a
+    /// part of the slots that new calls leave to it.
+    pub(super) async fn readmit(&self, plugin: &Plugin) -> Permit {
+        self.permit(plugin, Class::On).await
+    }
+
+    async fn permit(&self, plugin: &Plugin, class: Class) -> Permit {
+        let own = self.take(&plugin.slots, class, 1).await;
+        let active = self.take(&self.active, class, 1).await;
+        let memory = self.take(&self.memory, class, plugin.policy.limits.memory.0).await;
+        Permit([own, active, memory])
+    }
+
+    async fn take(&self, pool: &Arc<Pool>, class: Class, units: u64) -> Taken {
+        match pool.queue(class, units) {
+            Ok(taken) => taken,
+            Err(turn) => {
+                // Runs that sleep may make room.
+                self.waits.relieve(std::iter::once(pool));
+                turn.come().await
+            }
+        }
     }
 
     /// The right to wait for an answer, of the host and of the plugin, while the instance keeps `bytes`
@@ -146,31 +115,48 @@ impl Slots {
     /// # Errors
     /// The bound that is reached, and its value.
     pub(super) fn try_wait(&self, plugin: &Plugin, bytes: u64) -> Result<Waiting, (&'static str, String)> {
+        let right = self.take_wait(plugin, bytes);
+        // The next that asks is to find room.
+        self.waits.relieve([&self.waiting, &plugin.waiting, &self.kept].into_iter());
+        right
+    }
+
+    fn take_wait(&self, plugin: &Plugin, bytes: u64) -> Result<Waiting, (&'static str, String)> {
+        let new = Class::New;
         let host = self
             .waiting
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| ("host.waiting", self.most_waiting.to_string()))?;
+            .try_take(new, 1)
+            .ok_or_else(|| ("host.waiting", self.waiting.total().to_string()))?;
         let own = plugin
             .waiting
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| ("limits.parked", plugin.policy.limits.parked.to_string()))?;
+            .try_take(new, 1)
+            .ok_or_else(|| ("limits.parked", plugin.policy.limits.parked.to_string()))?;
         let memory = self
             .kept
-            .try_take(bytes)
-            .ok_or_else(|| ("host.memory", format!("{} for runs that wait", ByteSize(self.kept.total))))?;
-        Ok(Waiting::of((host, own, memory)))
+            .try_take(new, bytes)
+            .ok_or_else(|| ("host.memory", format!("{} for runs that wait", ByteSize(self.kept.total()))))?;
+        Ok(Waiting([host, own, memory]))
+    }
+
+    /// A place among the runs that wait with what they hold, and that can be told to let their instance go.
+    pub(super) fn enter<'a>(&self, wait: Wait, holds: impl Iterator<Item = &'a Taken>) -> Place {
+        self.waits.enter(wait, holds)
     }
 }
 
-/// The right to wait for an answer: dropped, it is given back. What it holds is nobody's to look at.
-pub(super) struct Waiting {
-    _right: Box<dyn Send + Sync>,
+impl Permit {
+    /// What it holds.
+    pub(super) fn holds(&self) -> impl Iterator<Item = &Taken> {
+        self.0.iter()
+    }
 }
 
+/// The right to wait for an answer: dropped, it is given back.
+pub(super) struct Waiting([Taken; 3]);
+
 impl Waiting {
-    pub(super) fn of(right: impl Send + Sync + 'static) -> Self {
-        Self { _right: Box::new(right) }
+    /// What it holds.
+    pub(super) fn holds(&self) -> impl Iterator<Item = &Taken> {
+        self.0.iter()
     }
 }

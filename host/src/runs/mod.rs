@@ -12,6 +12,7 @@ mod keyed;
 mod outcome;
 mod park;
 mod past;
+mod pressure;
 mod resume;
 mod rounds;
 mod run;

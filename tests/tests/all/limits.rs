@@ -100,7 +100,8 @@ async fn a_full_plugin_promotes_and_hurts_no_other() {
     let setup = Setup::probe("[call]\ndeadline = \"200ms\"\n[limits]\nconcurrency = 1");
     let host = setup.plugin("echo", "").start().await;
     let client = host.client();
-    let first = client.task("nap", json!({ "ms": 2500 })).await;
+    // In steps: a long sleep would make room.
+    let first = client.task("nap", json!({ "ms": 2500, "step_ms": 20 })).await;
     let queued = client.task("nap", json!({ "ms": 10 })).await;
     assert_eq!(text(client.call("echo", json!({ "text": "unhurt" })).await.result()), "unhurt");
     assert_eq!(client.get(&queued).await.result()["status"], "working");
@@ -115,7 +116,7 @@ async fn a_full_host_promotes_and_a_full_queue_says_so() {
             Setup::probe("[call]\ndeadline = \"200ms\"").plugin("echo", "[call]\ndeadline = \"200ms\"");
         let host = setup.config(&format!("[host]\n{host_limit}")).start().await;
         let client = host.client();
-        let first = client.task("nap", json!({ "ms": 3000 })).await;
+        let first = client.task("nap", json!({ "ms": 3000, "step_ms": 20 })).await;
         let queued = client.task("echo", json!({ "text": "later" })).await;
         let full = client.call("echo", json!({ "text": "too much" })).await;
         assert_eq!((full.rpc(), full.code()), (-32603, "host_busy"), "{host_limit}");
@@ -128,7 +129,8 @@ async fn a_full_host_promotes_and_a_full_queue_says_so() {
 
 #[tokio::test]
 async fn waiting_runs_and_live_tasks_are_bounded() {
-    let host = Setup::probe("[limits]\nparked = 2").start().await;
+    // Without a journal they cannot be parked.
+    let host = Setup::probe("[limits]\nparked = 2\njournal = \"0B\"").start().await;
     let client = host.client();
     let mut waiting = vec![client.task("ask", json!({})).await, client.task("ask", json!({})).await];
     let past = client.call("ask", json!({})).await;

@@ -30,6 +30,7 @@ mod listen;
 mod log;
 mod mrtr;
 mod outgoing;
+mod pressure;
 mod promote;
 mod prompts;
 mod rates;

@@ -233,7 +233,6 @@ impl Watcher {
         let room = Arc::clone(&self.room);
         for name in names {
             let Some(slot) = self.slots.get_mut(&name) else { continue };
-            slot.settle_gates();
             if slot.live.is_none() && due(slot.restore_at) {
                 self.start_restore(&name, &room);
                 continue;

@@ -93,13 +93,13 @@ impl Driver {
         let right = match self.runs.slots.try_wait(&run.work.plugin, bytes) {
             Ok(right) => Some(right),
             // Where no instance more may wait, this one goes at once.
-            Err(_) if hidden && run.past.journal.pinned().is_none() => None,
+            Err(_) if push.is_none() && run.past.journal.pinned().is_none() => None,
             Err((name, value)) => {
                 let advice = "Answer or cancel tasks that wait, then call again.".into();
                 return Some(Outcome::of(&run, Err(Abort::Limit { name, value, advice })));
             }
         };
-        self.pause();
+        self.pause(right.is_some());
         match push {
             Some(client) => {
                 self.push(question.reply, slots, right, client);
@@ -127,7 +127,7 @@ impl Driver {
         let bytes = self.run.meter.load(std::sync::atomic::Ordering::Relaxed);
         // Where no instance more may wait, this one goes at once.
         let right = self.runs.slots.try_wait(&self.run.work.plugin, bytes).ok();
-        self.pause();
+        self.pause(right.is_some());
         self.keys.insert(key.clone());
         let slots = vec![Slot { key, kind, request: Arc::new(request), answer: None }];
         let until = Instant::now() + self.run.work.policy().hold.duration();
@@ -170,10 +170,7 @@ impl Driver {
         let fault = match self.commit_round(&round).await {
             Ok(row) => {
                 self.rounds += 1;
-                let linger = self.run.work.policy().linger.duration();
-                let now = Instant::now();
-                let since = if round.right.is_some() { Some(now) } else { now.checked_sub(linger) };
-                self.durable.asked_at = since.or(Some(now));
+                self.durable.asked_at = Some(Instant::now());
                 let Round { reply, slots, right, hidden, .. } = round;
                 self.open = Some(Open::new(reply, slots, Way::Row, right));
                 self.tell(hidden, row).await;
@@ -276,9 +273,12 @@ impl Driver {
         self.open = Some(Open::new(reply, slots, Way::Push(Box::pin(answers)), right));
     }
 
-    /// Gives the slot back and stops the clock of active time.
-    fn pause(&mut self) {
-        self.permit = None;
+    /// Gives the slot back, for the right to wait with an instance, and stops the clock of active time. Where there is no such
+    /// right, the slot is what the instance has until it goes.
+    fn pause(&mut self, has_right: bool) {
+        if has_right {
+            self.permit = None;
+        }
         self.waited = true;
         if let Some(since) = self.active_since.take() {
             self.active_left = self.active_left.saturating_sub(since.elapsed());
@@ -292,8 +292,13 @@ impl Driver {
         if self.reply.is_some() && self.deadline.is_none() {
             self.taken_up();
         }
-        let (runs, run) = (self.runs.clone(), self.run.clone());
-        self.admit = Some(Box::pin(async move { runs.slots.readmit(&run.work.plugin).await }));
+        let (runs, run, permit) = (self.runs.clone(), self.run.clone(), self.permit.take());
+        self.admit = Some(Box::pin(async move {
+            match permit {
+                Some(permit) => Ok(permit),
+                None => Ok(runs.slots.readmit(&run.work.plugin).await),
+            }
+        }));
     }
 
     /// The time that a response may be held open begins anew.

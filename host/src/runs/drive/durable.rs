@@ -14,8 +14,10 @@ use crate::{
     capabilities::{Abort, Asked, HOSTS_OWN, wit_call::InputError},
     config::TaskRules,
     runs::{
+        admission::{Permit, Waiting},
         outcome::Outcome,
         park::{self, Wait},
+        pressure::Place,
     },
     store::{self, Status},
 };
@@ -225,21 +227,41 @@ impl Driver {
             && !self.run.is_cancelled()
     }
 
-    /// When the instance goes, if the run waits and nobody waits for the run.
-    pub(super) fn parks_at(&self) -> Option<Instant> {
-        if !self.is_resumable() || self.reply.is_some() || self.run.flights.any() {
+    /// What the run waits for, where its instance could go meanwhile: nobody waits for the run itself.
+    fn wait(&self) -> Option<Wait> {
+        if !self.is_resumable() || self.guest.is_none() || self.reply.is_some() || self.run.flights.any() {
             return None;
         }
-        let wait = match (&self.open, self.run.sleeps()) {
-            (Some(open), _) => {
-                Wait { since: self.durable.asked_at.filter(|_| open.waits_in_row())?, until: None }
-            }
-            (None, Some((since, until))) => Wait { since, until: Some(until) },
+        let (since, until) = match (&self.open, self.run.sleeps()) {
+            (Some(open), _) => (self.durable.asked_at.filter(|_| open.waits_in_row())?, None),
+            (None, Some((since, until))) => (since, Some(until)),
             (None, None) => return None,
         };
-        let spent =
-            self.run.work.plugin.policy.limits.active_time.duration().saturating_sub(self.active_left);
-        park::parks_at(wait, self.run.work.policy().linger.duration(), spent)
+        let limit = self.run.work.plugin.policy.limits.active_time.duration();
+        Some(Wait { since, until, spent: limit.saturating_sub(self.active_left) })
+    }
+
+    /// Keeps its place among the runs that wait with an instance.
+    pub(super) fn keep_place(&mut self) {
+        let wait = self.wait();
+        if self.place.as_ref().map(Place::wait) == wait {
+            return;
+        }
+        self.place = None;
+        let Some(wait) = wait else { return };
+        let asking = self.open.iter().filter_map(|open| open.right.as_ref()).flat_map(Waiting::holds);
+        let holds = asking.chain(self.permit.iter().flat_map(Permit::holds));
+        self.place = Some(self.runs.slots.enter(wait, holds));
+    }
+
+    /// When the instance goes, if the run waits.
+    pub(super) fn parks_at(&self) -> Option<Instant> {
+        let wait = self.wait()?;
+        let no_room = self.open.as_ref().is_some_and(|open| open.right.is_none());
+        if no_room || self.place.as_ref().is_some_and(Place::is_told) {
+            return Some(wait.since);
+        }
+        park::parks_at(wait, self.run.work.policy().linger.duration())
     }
 
     /// The outcome of a failure that says nothing about the run.

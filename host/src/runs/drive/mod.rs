@@ -29,10 +29,11 @@ use super::{
     Answer, Runs,
     admission::Permit,
     outcome::{Ended, Outcome},
+    pressure::Place,
     run::{Question, Run},
 };
 use crate::{
-    base::Fault,
+    base::{Class, Fault},
     capabilities::{self, Abort, Caller, Request, Setup, Used, wit_call},
     store,
     tasks::{Held, Signal},
@@ -80,6 +81,8 @@ pub(super) struct Driver {
     permit: Option<Permit>,
     guest: Option<Guest>,
     open: Option<Open>,
+    /// Its place among the runs that wait, and may have to make room.
+    place: Option<Place>,
     /// When the response must be answered; none while nobody waits for it.
     deadline: Option<Instant>,
     /// When the newest request was taken up.
@@ -129,6 +132,7 @@ impl Driver {
             permit: None,
             guest: None,
             open: None,
+            place: None,
             taken_at: now,
             active_since: None,
             grace_until: None,
@@ -163,6 +167,7 @@ impl Driver {
             permit: None,
             guest: None,
             open: None,
+            place: None,
             deadline: None,
             taken_at: Instant::now(),
             active_left: task.active_left.duration(),
@@ -176,18 +181,17 @@ impl Driver {
 
     /// The whole life of the run.
     pub(super) async fn drive(mut self) {
-        match self.runs.slots.try_admit(&self.run.work.plugin) {
+        let class = if self.durable.is_resumed() { Class::On } else { Class::New };
+        match self.runs.slots.try_admit(&self.run.work.plugin, class) {
             Some(permit) => self.start(permit),
             None => {
                 self.waited = true;
                 let (runs, run) = (self.runs.clone(), self.run.clone());
-                let resumed = self.durable.is_resumed();
                 self.admit = Some(Box::pin(async move {
-                    if resumed {
-                        // It was admitted once: the bound on the queue is for new calls.
-                        return runs.slots.readmit(&run.work.plugin).await;
+                    match class {
+                        Class::On => Ok(runs.slots.readmit(&run.work.plugin).await),
+                        Class::New => runs.slots.admit(&run.work.plugin).await,
                     }
-                    runs.slots.admit(&run.work.plugin).await
                 }));
             }
         }
@@ -202,6 +206,7 @@ impl Driver {
 
     /// Waits for the next event. Cancel-safe: nothing is taken that is not returned.
     async fn next(&mut self) -> Event {
+        self.keep_place();
         let timer = self.next_timer();
         let (run, runs) = (&self.run, &self.runs);
         let waiting = self.open.is_some() || self.unput.is_some();
@@ -230,6 +235,9 @@ impl Driver {
             () = run.to_commit.notified() => Event::Commits,
             // It may park now.
             () = run.flights.ended(), if flying => Event::Slept,
+            // Others need its room.
+            () = async { match &self.place { Some(p) => p.told().await, None => std::future::pending().await } } =>
+                Event::Slept,
             () = tokio::time::sleep_until(timer) => Event::Timer,
             () = runs.drain.cancelled(), if waiting => Event::HostStops,
             () = runs.stop.cancelled() => Event::HostStops,

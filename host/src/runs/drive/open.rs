@@ -23,7 +23,7 @@ pub(super) struct Open {
     ready: Option<Answers>,
     way: Way,
     /// The right to wait with an instance, kept until the guest goes on; none where it is to go at once.
-    _right: Option<Waiting>,
+    pub(super) right: Option<Waiting>,
 }
 
 /// One question.
@@ -60,7 +60,7 @@ impl Open {
         way: Way,
         right: Option<Waiting>,
     ) -> Self {
-        Self { reply, slots, ready: None, way, _right: right }
+        Self { reply, slots, ready: None, way, right }
     }
 
     /// True while its row is to bring answers.

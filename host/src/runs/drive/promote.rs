@@ -103,6 +103,8 @@ impl Driver {
         self.open = None;
         self.unput = None;
         self.admit = None;
+        // After all that it held.
+        self.place = None;
         self.run.log_end(outcome.name());
         let Some(outcome) = self.leave(outcome).await else {
             return self.answer(Answer::Error(host_stopping()));
