@@ -53,6 +53,9 @@ impl TaskRules {
     pub const SETTLE_RETRY: Millis = Millis(1000);
     /// How long after the store failed a request that is held it is tried again.
     pub const STORE_RETRY: Millis = Millis(500);
+    /// Longest pause between two tries to make a call that is held a task; the first is `STORE_RETRY`, and each twice the one
+    /// before. Whoever waits for the handle sees no difference, and a full host is not asked often.
+    pub const PROMOTE_RETRY: Millis = Millis::from_secs(4);
     /// How often a waiter looks at a task that another process runs.
     pub const WAIT_LOOK: Millis = Millis(500);
     /// How long new entries of a task's journal may wait for their commit, where nothing else commits them. What a crash

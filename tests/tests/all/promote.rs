@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use layby_tests::{Setup, client::TASKS, result_code, text};
+use layby_tests::{Host, Setup, client::TASKS, eventually, result_code, text};
 use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 const QUICK: &str = "[call]\ndeadline = \"200ms\"\nhold = \"2s\"\ngrace = \"300ms\"";
 
@@ -186,4 +187,74 @@ async fn somebody_elses_task_reads_as_unknown() {
         assert_eq!((reply.rpc(), reply.code()), (-32602, "task_unknown"), "{method}");
     }
     client.status(&id, "completed").await;
+}
+
+/// Somebody else writes to the database of this host, until this is dropped.
+async fn locked(host: &Host) -> SqliteConnection {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(host.setup().data().join("layby.db"));
+    let mut lock = SqliteConnection::connect_with(&options).await.unwrap();
+    lock.execute("BEGIN IMMEDIATE").await.unwrap();
+    lock
+}
+
+/// A store that takes nothing at the deadline holds the call, and it is a task as soon as the store takes it.
+#[tokio::test]
+async fn a_call_that_could_not_be_promoted_is_promoted_later() {
+    let config = "[store]\nbusy-timeout = \"300ms\"\nlease = \"60s\"";
+    let host = Setup::probe("[call]\ndeadline = \"200ms\"\nhold = \"50s\"").config(config).start().await;
+    let mut lock = locked(&host).await;
+    let client = host.client();
+    let nap = json!({ "ms": 30_000, "step_ms": 20 });
+    let call = tokio::spawn(async move { client.call("nap", nap).await });
+    eventually("a call that cannot be promoted", || async {
+        host.log().contains("cannot promote, holding the call").then_some(())
+    })
+    .await;
+    assert!(!call.is_finished());
+    lock.execute("ROLLBACK").await.unwrap();
+    let back = Instant::now();
+    let id = call.await.unwrap().task().to_owned();
+    assert!(back.elapsed() < Duration::from_secs(15), "{:?}", back.elapsed());
+    let client = host.client();
+    assert_eq!(client.get(&id).await.result()["status"], "working");
+    client.cancel(&id).await.result();
+    client.status(&id, "cancelled").await;
+    assert_eq!(host.tasks().await.len(), 1, "one run, one row");
+}
+
+/// While the store takes nothing the guest works on, and a call that ends in that time ends as if it had been quick.
+#[tokio::test]
+async fn a_call_that_cannot_be_promoted_ends_inline() {
+    let config = "[store]\nbusy-timeout = \"1s\"\nlease = \"60s\"";
+    let host = Setup::probe("[call]\ndeadline = \"100ms\"\nhold = \"50s\"").config(config).start().await;
+    let mut lock = locked(&host).await;
+    let start = Instant::now();
+    let reply = host.client().call("nap", json!({ "ms": 4000, "step_ms": 10 })).await;
+    assert_eq!(text(reply.result()), "slept 4000 ms");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(host.log().contains("cannot promote, holding the call"));
+    lock.execute("ROLLBACK").await.unwrap();
+    assert_eq!(host.tasks().await, Vec::<Value>::new());
+}
+
+/// A host with as many tasks as it may have promotes once one has ended.
+#[tokio::test]
+async fn a_full_host_promotes_when_there_is_room() {
+    let host = Setup::probe("[call]\ndeadline = \"100ms\"\nhold = \"50s\"")
+        .config("[host]\nlive-tasks = 1")
+        .start()
+        .await;
+    let client = host.client();
+    let asks = client.task("ask", json!({})).await;
+    let caller = host.client();
+    let call = tokio::spawn(async move { caller.call("nap", json!({ "ms": 30_000, "step_ms": 20 })).await });
+    eventually("a call that cannot be promoted", || async {
+        host.log().contains("cannot promote, holding the call").then_some(())
+    })
+    .await;
+    client.accept(&asks, "question", json!({ "value": "x" })).await.result();
+    client.status(&asks, "completed").await;
+    let id = call.await.unwrap().task().to_owned();
+    client.cancel(&id).await.result();
+    client.status(&id, "cancelled").await;
 }

@@ -33,11 +33,15 @@ use super::{
     run::{Question, Run},
 };
 use crate::{
-    base::{Class, Fault},
+    base::{Class, Fault, Millis},
     capabilities::{self, Abort, Caller, Request, Setup, Used, wit_call},
+    config::TaskRules,
     store,
     tasks::{Held, Signal},
 };
+
+/// What a promotion comes to.
+type Promoted = Result<Box<(Held, store::Task)>, Fault>;
 
 type Guest = Pin<Box<dyn Future<Output = (Ended, Used)> + Send>>;
 
@@ -46,6 +50,8 @@ enum Event {
     Admitted(Result<Permit, Fault>),
     Ended(Ended, Used),
     Asked(Question),
+    /// Whether it is a task now.
+    Promoted(Promoted),
     /// A client of an older revision answered, or did not in time.
     Pushed(Answers),
     Signal(Signal),
@@ -77,6 +83,11 @@ pub(super) struct Driver {
     early: BTreeMap<String, Value>,
     /// A round that the store did not take yet.
     unput: Option<Round>,
+    /// The commit that makes it a task, while that is under way. The guest runs on beside it, but its effects and questions
+    /// wait for what comes of it.
+    promoting: Option<BoxFuture<'static, Promoted>>,
+    /// How long it waits after the next failure of that.
+    promote_pause: Millis,
     admit: Option<BoxFuture<'static, Result<Permit, Fault>>>,
     permit: Option<Permit>,
     guest: Option<Guest>,
@@ -128,6 +139,8 @@ impl Driver {
             keys: std::collections::HashSet::new(),
             early,
             unput: None,
+            promoting: None,
+            promote_pause: TaskRules::STORE_RETRY,
             admit: None,
             permit: None,
             guest: None,
@@ -163,6 +176,8 @@ impl Driver {
             keys: task.questions.iter().map(|q| q.key.clone()).collect(),
             early: BTreeMap::new(),
             unput: None,
+            promoting: None,
+            promote_pause: TaskRules::STORE_RETRY,
             admit: None,
             permit: None,
             guest: None,
@@ -214,13 +229,18 @@ impl Driver {
         let flying = !unowned && run.flights.any();
         // Past the handle a client may go as it likes.
         let needed = !self.keyed && !self.revealed;
+        let promoting = self.promoting.is_some();
         // Else the notices are all that anybody hears.
         let reports = self.held.is_some() && self.reply.is_none();
         tokio::select! {
             biased;
+            promoted = async { match &mut self.promoting { Some(p) => p.await, None => std::future::pending().await } } => {
+                self.promoting = None;
+                Event::Promoted(promoted)
+            }
             ended = async { match &mut self.guest { Some(g) => g.await, None => std::future::pending().await } },
                 if !waiting => Event::Ended(ended.0, ended.1),
-            question = run.asked(), if !waiting => Event::Asked(question),
+            question = run.asked(), if !waiting && !promoting => Event::Asked(question),
             permit = async { match &mut self.admit { Some(a) => a.await, None => std::future::pending().await } } => {
                 self.admit = None;
                 Event::Admitted(permit)
@@ -229,10 +249,10 @@ impl Driver {
                 Event::Pushed(answers),
             signal = async { match &mut self.held { Some(h) => h.signal().await, None => std::future::pending().await } } =>
                 Event::Signal(signal),
-            () = run.gone.notified(), if needed => Event::Gone,
+            () = run.gone.notified(), if needed && !promoting => Event::Gone,
             () = run.progressed.notified(), if reports => Event::Progressed,
             () = run.slept.notified(), if !unowned => Event::Slept,
-            () = run.to_commit.notified() => Event::Commits,
+            () = run.to_commit.notified(), if !promoting => Event::Commits,
             // It may park now.
             () = run.flights.ended(), if flying => Event::Slept,
             // Others need its room.
@@ -247,7 +267,8 @@ impl Driver {
     fn next_timer(&self) -> Instant {
         let far = self.taken_at + Duration::from_secs(365 * 24 * 3600);
         let active = self.active_since.map(|since| since + self.active_left);
-        let put = self.unput.as_ref().and_then(|round| round.retry_at);
+        let unput = self.unput.as_ref().filter(|_| self.promoting.is_none());
+        let put = unput.and_then(|round| round.retry_at);
         let (flush, park, replay) = (self.flushes_at(), self.parks_at(), self.durable.replay_until);
         [self.deadline, active, self.grace_until, put, flush, park, replay]
             .into_iter()
@@ -261,6 +282,7 @@ impl Driver {
         match event {
             Event::Ended(ended, used) => Some(self.ended(ended, used)),
             Event::Asked(question) => self.asked(question).await,
+            Event::Promoted(promoted) => self.promoted(promoted),
             Event::Admitted(Ok(permit)) => {
                 match self.open.take() {
                     Some(open) => self.go_on(open, permit),
@@ -393,7 +415,10 @@ impl Driver {
                 }),
             ));
         }
-        if let Some(round) = self.unput.take_if(|round| round.retry_at.is_some_and(|at| at <= now)) {
+        let is_due = |round: &mut Round| round.retry_at.is_some_and(|at| at <= now);
+        if self.promoting.is_none()
+            && let Some(round) = self.unput.take_if(is_due)
+        {
             return self.put(round).await;
         }
         if self.deadline.is_some_and(|at| at <= now) {

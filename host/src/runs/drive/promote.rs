@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::Driver;
+use super::{Driver, Promoted};
 use crate::{
     base::{Fault, Millis, TaskId},
     config::TaskRules,
@@ -16,23 +16,12 @@ impl Driver {
     pub(super) async fn past_deadline(&mut self) -> Option<Outcome> {
         let work = &self.run.work;
         let call = work.policy();
-        let (hold, tasks) = (self.taken_at + call.hold.duration(), self.run.client.promotes());
-        if tasks && self.grace_until.is_none() {
-            let promoted = match self.held {
-                Some(_) => self.reveal().await,
-                None => self.promote().await,
-            };
-            return match promoted {
-                Ok(()) => None,
-                // No task can be made now (no space, too many): the response is held as for a
-                // client without tasks, so that the work is not lost.
-                Err(fault) if hold > Instant::now() => {
-                    tracing::warn!(work = %self.run.work, "cannot promote, holding the call: {fault}");
-                    self.deadline = Some(hold);
-                    None
-                }
-                Err(fault) => Some(Outcome::Error(fault)),
-            };
+        if self.run.client.promotes() && self.grace_until.is_none() {
+            if self.held.is_none() {
+                self.promote();
+                return None;
+            }
+            return self.reveal().await.err().and_then(|fault| self.not_promoted(fault));
         }
         let fault = if work.tool().is_some() && matches!(self.run.asks, Asks::Retry) {
             Fault::tasks_required(format!(
@@ -49,15 +38,45 @@ impl Driver {
         if self.held.is_some() { None } else { self.cancel() }
     }
 
-    /// Makes the run a task: its row is committed before the handle leaves (P1).
-    async fn promote(&mut self) -> Result<(), Fault> {
+    /// Begins to make the run a task.
+    fn promote(&mut self) {
         // From here on no effect starts and no question is shown before all that came earlier is committed.
         let pieces = self.pieces();
         let new = new_task(&self.run, Vec::new(), self.active_left());
-        let (held, task) = self.runs.tasks.create(new, pieces).await?;
-        self.became(held, true);
-        self.answer(Answer::Task(Box::new(task)));
-        Ok(())
+        let runs = self.runs.clone();
+        self.deadline = None;
+        self.promoting = Some(Box::pin(async move { runs.tasks.create(new, pieces).await.map(Box::new) }));
+    }
+
+    /// Its row is committed, so that the handle may leave (P1); or it is not.
+    pub(super) fn promoted(&mut self, promoted: Promoted) -> Option<Outcome> {
+        match promoted {
+            Ok(row) => {
+                let (held, task) = *row;
+                self.became(held, true);
+                self.answer(Answer::Task(Box::new(task)));
+                None
+            }
+            Err(fault) => self.not_promoted(fault),
+        }
+    }
+
+    /// No task can be made now (no space, too many, a store that fails): the response is held as for a client without tasks,
+    /// so that the work is not lost, and it is tried again meanwhile.
+    fn not_promoted(&mut self, fault: Fault) -> Option<Outcome> {
+        let (now, hold) = (Instant::now(), self.taken_at + self.run.work.policy().hold.duration());
+        if hold <= now {
+            return Some(Outcome::Error(fault));
+        }
+        let pause = self.promote_pause;
+        if pause == TaskRules::STORE_RETRY {
+            tracing::warn!(work = %self.run.work, "cannot promote, holding the call: {fault}");
+        } else {
+            tracing::debug!(work = %self.run.work, "still cannot promote: {fault}");
+        }
+        self.promote_pause = Millis(pause.0.saturating_mul(2)).min(TaskRules::PROMOTE_RETRY);
+        self.deadline = Some(hold.min(now + pause.duration()));
+        None
     }
 
     /// The run is a row from now on.
@@ -105,6 +124,10 @@ impl Driver {
         self.admit = None;
         // After all that it held.
         self.place = None;
+        // It may have become a task in the meantime: then its end is the task's.
+        if let Some(promoting) = self.promoting.take() {
+            let _ = self.promoted(promoting.await);
+        }
         self.run.log_end(outcome.name());
         let Some(outcome) = self.leave(outcome).await else {
             return self.answer(Answer::Error(host_stopping()));
