@@ -7,7 +7,7 @@ use std::time::Duration;
 use layby_tests::{
     Client, Host, Setup,
     client::{Reply, TASKS},
-    eventually, result_code, text,
+    eventually, guests, result_code, text,
 };
 use serde_json::{Value, json};
 
@@ -378,4 +378,45 @@ async fn limits_hold_over_the_rounds() {
     let (_, two) = asked(&retry(&client, &arguments, &one, json!({ "question": accept("x") })).await);
     let end = retry(&client, &arguments, &two, json!({ "question_2": accept("x") })).await;
     assert_eq!(result_code(end.result()), "limit_questions");
+}
+
+/// What a retry reports while its request waits is told to that request, under its own token.
+#[tokio::test]
+async fn a_retry_hears_of_progress() {
+    let host = Setup::new()
+        .file("trial", &guests::component("rust/trial"), &format!("{}\n", guests::policy("rust/trial")))
+        .start()
+        .await;
+    let arguments = json!({ "rounds": 3, "sleep_ms": 300 });
+    let token = |token: Value| plain(&host).meta("progressToken", token);
+    let reply = token(json!("zero")).call("rounds", arguments.clone()).await;
+    let told = |reply: &Reply| -> Vec<(Value, Option<f64>)> {
+        let (_, before) = reply.stream.split_last().unwrap_or((&Value::Null, &[]));
+        assert!(before.iter().all(|message| message["method"] == "notifications/progress"), "{before:?}");
+        let params = before.iter().map(|message| &message["params"]);
+        params.map(|p| (p["progressToken"].clone(), p["progress"].as_f64())).collect()
+    };
+    assert_eq!(told(&reply), [(json!("zero"), Some(1.0))]);
+    let (keys, mut state) = asked(&reply);
+    let mut key = keys[0].clone();
+    for (round, name) in [(2.0, json!("one")), (3.0, json!(2))] {
+        let params = json!({
+            "name": "rounds", "arguments": arguments, "requestState": state,
+            "inputResponses": { &key: accept("x") },
+        });
+        // A request beside it that wants no reports gets none, and takes none away.
+        let (client, silent) = (token(name.clone()), plain(&host));
+        let (reply, quiet) =
+            tokio::join!(client.request("tools/call", params.clone()), silent.request("tools/call", params));
+        assert_eq!(told(&reply), [(name, Some(round))], "the replay tells nobody");
+        assert_eq!((told(&quiet), asked(&quiet).0), (Vec::new(), asked(&reply).0));
+        let (keys, next) = asked(&reply);
+        (key, state) = (keys[0].clone(), next);
+    }
+    let params = json!({
+        "name": "rounds", "arguments": arguments, "requestState": state, "inputResponses": { &key: accept("x") },
+    });
+    let end = token(json!("end")).request("tools/call", params).await;
+    assert_eq!(told(&end), []);
+    assert!(text(end.result()).contains("digest"), "{}", end.message);
 }

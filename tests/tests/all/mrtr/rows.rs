@@ -212,3 +212,34 @@ async fn a_store_that_takes_nothing_holds_the_call() {
         assert_eq!(rows, i64::from(comes), "one run, one row");
     }
 }
+
+/// A client that leaves before it has the state leaves nothing that waits: nobody could come back to it.
+#[tokio::test]
+async fn a_question_that_nobody_got_does_not_wait() {
+    // The commit has failed once and is to be tried again; or it is under way for as long as the lock is there.
+    for (busy, under_way) in [("300ms", false), ("20s", true)] {
+        let config = format!("[store]\nbusy-timeout = \"{busy}\"\nlease = \"60s\"");
+        let host =
+            Setup::probe("[call]\ngrace = \"100ms\"").config(&config).arg("--log").arg("debug").start().await;
+        let options =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(host.setup().data().join("layby.db"));
+        let mut lock = SqliteConnection::connect_with(&options).await.unwrap();
+        lock.execute("BEGIN IMMEDIATE").await.unwrap();
+        let client = plain(&host);
+        let call = tokio::spawn(async move { client.call("ask", json!({})).await });
+        let waits = if under_way { "asks question" } else { "a question cannot be kept" };
+        eventually(waits, || async { host.log().contains(waits).then_some(()) }).await;
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+        if !under_way {
+            eventually("the run's end", || async { host.log().contains("cancelled").then_some(()) }).await;
+        }
+        lock.execute("ROLLBACK").await.unwrap();
+        eventually("nothing waits", || async {
+            let rows = host.tasks().await;
+            let ended = rows.iter().all(|row| row["status"] == "cancelled");
+            (rows.len() == usize::from(under_way) && ended).then_some(())
+        })
+        .await;
+    }
+}
