@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::{
     Call, Entry, Header, Kept, Mismatch, Recalled, Started, Watcher,
     codec::{self, Blobs, Clocks, MARK_BITS},
-    mismatch::{Done, Had},
+    mismatch::Deed,
     pieces::Sealer,
 };
 use crate::base::{Blob, Piece};
@@ -174,13 +174,13 @@ impl Inner {
         if had.hash == hash {
             return Ok(Some(had.clone()));
         }
-        Err(Mismatch::new(there.step, &Had::Sent(k, had.hash), &Done::Sent(k, hash)))
+        Err(Mismatch::new(there.step, &Deed::Sent(k, had.hash), &Deed::Sent(k, hash)))
     }
 
     pub(super) fn may_begin(&mut self, k: u32, hash: u64) -> Result<(), Mismatch> {
         match self.had() {
-            None => self.may_go_on(&Done::Sent(k, hash)),
-            Some(other) => Err(self.mismatch(&other, Done::Sent(k, hash))),
+            None => self.may_go_on(&Deed::Sent(k, hash)),
+            Some(other) => Err(self.mismatch(&other, Deed::Sent(k, hash))),
         }
     }
 
@@ -220,13 +220,13 @@ impl Inner {
         self.calls += 1;
         match self.had() {
             None => {
-                self.may_go_on(&Done::Clock(call))?;
+                self.may_go_on(&Deed::Clock(call))?;
                 let ns = read();
                 self.put(&Entry::Clock(call, ns));
                 Ok(ns)
             }
             Some(Entry::Clock(had, ns)) if had == call => Ok(ns),
-            Some(other) => Err(self.mismatch(&other, Done::Clock(call))),
+            Some(other) => Err(self.mismatch(&other, Deed::Clock(call))),
         }
     }
 
@@ -239,12 +239,12 @@ impl Inner {
         let hash = self.hash(answer, &[]) as u32;
         match self.had() {
             None => {
-                self.may_go_on(&Done::Again(call, hash))?;
+                self.may_go_on(&Deed::Again(call, hash))?;
                 self.put(&Entry::Again(call, hash));
                 Ok(())
             }
             Some(Entry::Again(had, before)) if had == call && before == hash => Ok(()),
-            Some(other) => Err(self.mismatch(&other, Done::Again(call, hash))),
+            Some(other) => Err(self.mismatch(&other, Deed::Again(call, hash))),
         }
     }
 
@@ -261,7 +261,7 @@ impl Inner {
         let compare = self.replay.as_ref().is_some_and(|r| r.compare_fuel);
         match self.had() {
             None => {
-                self.may_go_on(&Done::Start(call, mark, fuel))?;
+                self.may_go_on(&Deed::Start(call, mark, fuel))?;
                 self.put(&Entry::Start(call, mark, fuel));
                 Ok(Started::Fresh)
             }
@@ -271,13 +271,13 @@ impl Inner {
                 match self.had() {
                     Some(Entry::End(answer, _)) => Ok(Started::Replayed(answer)),
                     None => {
-                        self.may_go_on(&Done::End)?;
+                        self.may_go_on(&Deed::Waits)?;
                         Ok(Started::Again)
                     }
-                    Some(other) => Err(self.mismatch(&other, Done::End)),
+                    Some(other) => Err(self.mismatch(&other, Deed::Waits)),
                 }
             }
-            Some(other) => Err(self.mismatch(&other, Done::Start(call, mark, fuel))),
+            Some(other) => Err(self.mismatch(&other, Deed::Start(call, mark, fuel))),
         }
     }
 
@@ -286,9 +286,9 @@ impl Inner {
     }
 
     /// Where somebody only watches, nothing happens that has not happened before.
-    fn may_go_on(&self, done: &Done) -> Result<(), Mismatch> {
+    fn may_go_on(&self, done: &Deed) -> Result<(), Mismatch> {
         match self.watcher {
-            Some(_) => Err(Mismatch::new(self.entries, &Had::Nothing, done)),
+            Some(_) => Err(Mismatch::new(self.entries, &Deed::Nothing, done)),
             None => Ok(()),
         }
     }
@@ -296,7 +296,7 @@ impl Inner {
     pub(super) fn finish(&mut self) -> Result<(), Mismatch> {
         match self.had() {
             None => Ok(()),
-            Some(other) => Err(self.mismatch(&other, Done::Returned)),
+            Some(other) => Err(self.mismatch(&other, Deed::Returned)),
         }
     }
 
@@ -359,8 +359,8 @@ impl Inner {
         Some(entry)
     }
 
-    fn mismatch(&self, had: &Entry, done: Done) -> Mismatch {
-        Mismatch::new(self.step, &Had::of(had), &done)
+    fn mismatch(&self, had: &Entry, done: Deed) -> Mismatch {
+        Mismatch::new(self.step, &Deed::of(had), &done)
     }
 
     fn put(&mut self, entry: &Entry) {

@@ -19,25 +19,31 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    pub(super) fn new(step: u64, had: &Had, done: &Done) -> Self {
-        let at_end = matches!(had, Had::Nothing);
+    pub(super) fn new(step: u64, had: &Deed, done: &Deed) -> Self {
+        let at_end = matches!(had, Deed::Nothing);
         Self { at_end, step, expected: had.to_string(), actual: done.to_string() }
     }
 }
 
-/// What a journal has at some step, for people.
-pub(super) enum Had {
+/// What a journal has at some step, or a guest does, for people.
+pub(super) enum Deed {
     Clock(Call),
     Again(Call, u32),
     Start(Call, u64, u64),
-    End(usize),
     Sent(u32, u64),
+    /// Recorded: an answer of so many bytes.
+    End(usize),
+    /// Recorded: the end of an effect.
     Answered(u32),
-    /// It ends here.
+    /// The journal ends here.
     Nothing,
+    /// Done: the call that began was to be answered next.
+    Waits,
+    /// Done.
+    Returned,
 }
 
-impl Had {
+impl Deed {
     pub(super) fn of(entry: &Entry) -> Self {
         match entry {
             Entry::Clock(call, _) => Self::Clock(*call),
@@ -50,42 +56,20 @@ impl Had {
     }
 }
 
-impl fmt::Display for Had {
+impl fmt::Display for Deed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Clock(call) => write!(f, "`{call}`"),
             Self::Again(call, hash) => write!(f, "`{call}` (answer {hash:08x})"),
             Self::Start(call, mark, fuel) => begun(f, *call, *mark, *fuel),
-            Self::End(len) => write!(f, "an answer of {len} bytes"),
             Self::Sent(k, hash) => exchange(f, *k, *hash),
+            Self::End(len) => write!(f, "an answer of {len} bytes"),
             Self::Answered(k) => match k.checked_sub(CHANGES) {
                 Some(n) => write!(f, "the end of change {n} of a file"),
                 None => write!(f, "the answer of request {k}"),
             },
             Self::Nothing => f.write_str("nothing more"),
-        }
-    }
-}
-
-/// What a guest does, for people.
-pub(super) enum Done {
-    Clock(Call),
-    Again(Call, u32),
-    Start(Call, u64, u64),
-    /// The call that began was to be answered next.
-    End,
-    Sent(u32, u64),
-    Returned,
-}
-
-impl fmt::Display for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Clock(call) => write!(f, "`{call}`"),
-            Self::Again(call, hash) => write!(f, "`{call}` (answer {hash:08x})"),
-            Self::Start(call, mark, fuel) => begun(f, *call, *mark, *fuel),
-            Self::End => f.write_str("a call that waits for its answer"),
-            Self::Sent(k, hash) => exchange(f, *k, *hash),
+            Self::Waits => f.write_str("a call that waits for its answer"),
             Self::Returned => f.write_str("return"),
         }
     }

@@ -148,7 +148,7 @@ impl Runs {
         let host = |fault: Fault| Stop::Host(fault.to_string());
         let pieces = self.tasks.journal(task.id).await.map_err(host)?;
         let kept = Kept::open(&pieces).map_err(unreadable)?;
-        let header = kept.header.clone();
+        let header = &kept.header;
         if header.semantics != SEMANTICS {
             let text =
                 "it began under another version's rules of WebAssembly, and waits for a host that has them";
@@ -157,12 +157,12 @@ impl Runs {
         let damaged = |what: &str| {
             Stop::Ends(Fault::internal("journal_damaged", format!("The task's journal has no valid {what}.")))
         };
-        let settings = Settings::read(&header, Some(&self.vault)).map_err(|why| match why {
+        let settings = Settings::read(header, Some(&self.vault)).map_err(|why| match why {
             Unread::Closed(closed) => Stop::Closed(closed),
             Unread::NoKey => Stop::Host(why.to_string()),
             Unread::Damaged(_) => damaged("settings"),
         })?;
-        let request = settings.request(&header).ok_or_else(|| damaged("arguments"))?;
+        let request = settings.request(header).ok_or_else(|| damaged("arguments"))?;
         let budget = settings.limits.fuel.saturating_mul(TaskRules::REPLAYS);
         if task.replayed >= budget {
             return Err(Stop::Limit(over_budget(task, budget)));
@@ -187,7 +187,7 @@ impl Runs {
             }
             Kind::Resource => Work {
                 plugin: self.plugins.pinned_plugin(want).await.map_err(Stop::Host)?,
-                subject: Subject::Resource(header.tool),
+                subject: Subject::Resource(header.tool.clone()),
             },
         };
         let past = Past::of(kept, &work.plugin.policy.limits, work.plugin.prepared.code(), self.tasks.now());
