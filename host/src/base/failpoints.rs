@@ -45,16 +45,19 @@ pub const ALL: &[&str] = &[
     "task.pin.after",
     "task.commit.before",
     "task.commit.after",
-    // A request by HTTP: before it is recorded, before it is sent, before its end is recorded, before the guest has it.
+    // A request by HTTP: before it is recorded, before it is sent, before its end is recorded, before that is committed, and
+    // before the guest has it.
     "effect.before-start",
     "effect.after-start-commit",
     "effect.after-send",
     "effect.after-answer",
+    "effect.after-end-commit",
     // The same of a change of a file.
     "file.before-start",
     "file.after-start-commit",
     "file.after-change",
     "file.after-answer",
+    "file.after-end-commit",
 ];
 
 /// Passes the point of this name.

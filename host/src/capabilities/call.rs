@@ -10,7 +10,7 @@ use wasmtime::{
 };
 
 use super::{
-    Abort, Audience, State, answers,
+    Abort, Audience, State, answers, effects,
     questions::{self, MALFORMED_AT_ONCE},
     state::Ended,
     wit_call::{self, Change, InputAnswer, InputError, InputRequest, LogLevel},
@@ -115,6 +115,8 @@ impl State {
             Started::Fresh => false,
         };
         let caller = self.caller.clone();
+        // The caller goes by the newest that it was asked for.
+        effects::granted(&*caller).await.map_err(Ended)?;
         let answers = caller.request_input(checked, again).await;
         match &answers {
             Ok(answers) if answers.len() != count => {
@@ -141,6 +143,15 @@ fn digest(questions: &[super::Asked]) -> Vec<u8> {
     out
 }
 
+impl State {
+    /// Nobody is told anything before what it may be about is committed.
+    async fn speaks(&mut self) {
+        if std::mem::take(&mut self.owes) {
+            effects::committed(&*self.caller).await;
+        }
+    }
+}
+
 impl wit_call::Host for State {
     async fn report_progress(
         &mut self,
@@ -151,6 +162,7 @@ impl wit_call::Host for State {
         self.journal.note("progress", &progress.to_bits().to_le_bytes());
         let accepted = self.asking.accepts(progress, self.limits.progress, Instant::now());
         if accepted && self.journal.speaks() {
+            self.speaks().await;
             let message = message.map(|mut m| {
                 m.truncate(m.floor_char_boundary(MESSAGE));
                 m
@@ -167,6 +179,7 @@ impl wit_call::Host for State {
     }
 
     async fn log(&mut self, level: LogLevel, message: String) -> wasmtime::Result<()> {
+        self.speaks().await;
         self.write_log(Audience::Client, level, &message);
         Ok(())
     }
@@ -183,6 +196,7 @@ impl wit_call::Host for State {
         {
             return Ok(answer == [1]);
         }
+        effects::granted(&*self.caller).await.map_err(Ended)?;
         let supported = self.caller.supports(kind);
         self.journal.end(&[u8::from(supported)], self.clock.monotonic());
         Ok(supported)
@@ -194,6 +208,7 @@ impl wit_call::Host for State {
             Change::Contents(uri) if uri.len() > URI => Ok(()),
             _ => {
                 if self.journal.is_live() {
+                    self.speaks().await;
                     self.caller.changed(what);
                 }
                 Ok(())

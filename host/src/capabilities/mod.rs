@@ -134,8 +134,19 @@ pub trait Caller: Send + Sync + 'static {
     /// # Errors
     /// The run is being stopped: no effect may begin any more.
     fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>>;
-    /// All that the run has recorded is to be committed soon, where the run is a task.
+    /// All that the run has recorded is to be committed soon, where the run is a task: with the next effect, if that comes
+    /// first.
     fn commit_soon(&self) {}
+    /// What policy grants the plugin now, where that is known at once. Whatever a run does live must be granted by what it
+    /// began with and by this.
+    fn granted(&self) -> Option<Arc<Granted>>;
+    /// The same where it must be found out first.
+    ///
+    /// # Errors
+    /// Nobody can say now.
+    fn find_granted(&self) -> BoxFuture<'_, Result<Arc<Granted>, String>> {
+        Box::pin(std::future::ready(Ok(self.granted().unwrap_or_default())))
+    }
     /// Asked just before an effect leaves: false where another process may soon go on with the run, or does already.
     fn may_send(&self) -> bool {
         true

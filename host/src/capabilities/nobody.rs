@@ -1,8 +1,10 @@
 //! The caller of a plugin that only lists its tools: there is nobody to ask, and nothing to cancel.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 
-use super::{Asked, Audience, Caller, Stopping, wit_call};
+use super::{Asked, Audience, Caller, Granted, Stopping, wit_call};
 use crate::store::{Answer, QuestionKind};
 
 /// Answers nothing; what the plugin logs goes to the function.
@@ -33,6 +35,10 @@ impl<F: Fn(&str) + Send + Sync + 'static> Caller for Nobody<F> {
 
     fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn granted(&self) -> Option<Arc<Granted>> {
+        Some(Arc::default())
     }
 
     fn changed(&self, _: wit_call::Change) {}

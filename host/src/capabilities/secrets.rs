@@ -16,14 +16,18 @@ pub(super) fn placeholder(name: &str) -> String {
     format!("{{layby-secret:{name}}}")
 }
 
-/// Puts the values of all secret variables of `env` in the place of their placeholders. Reads them anew each time. All
-/// values may have `most` bytes then.
+/// Variables by their names.
+type Env = BTreeMap<String, EnvValue>;
+
+/// Puts the values of all secret variables of `env` in the place of their placeholders, where they are granted `now` too.
+/// Reads them anew each time. All values may have `most` bytes then.
 ///
 /// # Errors
-/// One that is wanted has no value, or none that fits into a header: which and why, for the operator.
+/// One that is wanted has no value, or none that fits into a header, or is not granted: which and why, for the operator.
 pub(super) async fn reveal(
     headers: &mut HeaderMap,
-    env: &BTreeMap<String, EnvValue>,
+    env: &Env,
+    now: &Env,
     most: ByteSize,
 ) -> Result<(), String> {
     let mut room = most.as_usize();
@@ -34,6 +38,9 @@ pub(super) async fn reveal(
             continue;
         }
         let no = |why: String| format!("the secret variable {name} has no value: {why}");
+        if now.get(name) != Some(kind) {
+            return Err(no("the plugin's policy does not grant it any more".to_owned()));
+        }
         let secret = value(kind).await.map_err(no)?;
         for value in headers.values_mut() {
             if wanted(value) {
@@ -52,9 +59,6 @@ pub(super) async fn reveal(
 async fn value(kind: &EnvValue) -> Result<Vec<u8>, String> {
     match kind {
         EnvValue::Plain(_) => Err("it is none".to_owned()),
-        EnvValue::Secret { secret } if secret.is_empty() => {
-            Err("the plugin's policy does not grant it any more".to_owned())
-        }
         EnvValue::Secret { secret } => {
             use std::os::unix::ffi::OsStringExt;
             let value = std::env::var_os(secret);
@@ -109,8 +113,9 @@ mod tests {
             ("PLAIN".to_owned(), EnvValue::Plain("plain".into())),
             ("TOKEN".to_owned(), file("token")),
             ("OTHER".to_owned(), file("other")),
+            ("MOVED".to_owned(), file("other")),
             ("ABSENT".to_owned(), EnvValue::Secret { secret: "LAYBY_NO_SUCH_VARIABLE".into() }),
-            ("GONE".to_owned(), EnvValue::revoked()),
+            ("GONE".to_owned(), file("gone")),
         ]
         .into()
     }
@@ -118,7 +123,10 @@ mod tests {
     async fn sent(path: &Path, text: &str) -> Result<HeaderValue, String> {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", HeaderValue::from_str(text).unwrap());
-        reveal(&mut headers, &env(path), ByteSize(100)).await?;
+        let mut now = env(path);
+        now.remove("GONE");
+        now.insert("MOVED".to_owned(), EnvValue::Secret { secret: "HOME".into() });
+        reveal(&mut headers, &env(path), &now, ByteSize(100)).await?;
         Ok(headers["authorization"].clone())
     }
 
@@ -152,6 +160,7 @@ mod tests {
             ("OTHER", "No such file"),
             ("ABSENT", "has no LAYBY_NO_SUCH"),
             ("GONE", "not grant it"),
+            ("MOVED", "not grant it"),
         ] {
             let refused = sent(dir.path(), &placeholder(name)).await.unwrap_err();
             assert!(refused.contains(why), "{refused}");

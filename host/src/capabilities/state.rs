@@ -37,6 +37,8 @@ pub struct State {
     pub(super) asking: Asking,
     pub(super) http: Option<Box<Http>>,
     pub(super) files: Option<Box<Files>>,
+    /// The end of a write is not committed yet: it is before the guest says anything to anybody.
+    pub(super) owes: bool,
     pub(super) flights: Flights,
     pub(super) fuel_slice: u64,
     seed: [u8; 32],
@@ -58,6 +60,7 @@ impl State {
             asking: Asking::default(),
             http: None,
             files: None,
+            owes: false,
             flights,
             granted: grants,
             limits,

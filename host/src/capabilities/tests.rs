@@ -81,7 +81,9 @@ impl Caller for Told {
     fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>> {
         Box::pin(std::future::ready(Ok(())))
     }
-
+    fn granted(&self) -> Option<Arc<Granted>> {
+        Some(Arc::default())
+    }
     fn changed(&self, _: wit_call::Change) {}
     fn log(&self, _: Audience, _: wit_call::LogLevel, message: &str) {
         self.logged.lock().unwrap().push(message.to_owned());

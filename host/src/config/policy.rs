@@ -77,6 +77,9 @@ impl Limits {
     pub const QUESTIONS_AT_ONCE: usize = 16;
     /// A secret: the longest tokens in use have some thousand bytes.
     pub const SECRET_SIZE: ByteSize = ByteSize::kib(16);
+    /// A file whose content is compared before a run changes what it has read: reading and hashing so much takes about a
+    /// millisecond. Larger ones are compared by size and time.
+    pub const COMPARED: ByteSize = ByteSize::mib(1);
     /// One question, with its schema, as JSON.
     pub const QUESTION_SIZE: ByteSize = ByteSize::kib(64);
 }
@@ -230,11 +233,6 @@ impl EnvValue {
     /// True where the guest sees a placeholder.
     pub const fn is_secret(&self) -> bool {
         !matches!(self, Self::Plain(_))
-    }
-
-    /// A secret that no policy grants any more: the guest sees its placeholder, and nothing comes in its place.
-    pub const fn revoked() -> Self {
-        Self::Secret { secret: String::new() }
     }
 }
 

@@ -61,12 +61,18 @@ impl TaskRules {
     /// How long new entries of a task's journal may wait for their commit, where nothing else commits them. What a crash
     /// then loses are readings of clocks and the like, which happen again.
     pub const FLUSH: Millis = Millis(1000);
+    /// How long the end of a write waits for the next change, whose start it is committed with. A crash in between makes it
+    /// unknown; many writes in a row come faster.
+    pub const SHARED: Millis = Millis(20);
     /// No effect leaves when less of the lease is left: what was on its way is out before another process goes on. Of a short
     /// lease a third.
     pub const LEASE_MARGIN: Millis = Millis::from_secs(5);
     /// How long a run that is handed back waits for its requests: most servers answer within this, and a shutdown
     /// has little more.
     pub const EFFECTS: Millis = Millis::from_secs(3);
+    /// How long a run goes by what another replica grants its plugin, where this one does not have it: a change of a policy
+    /// takes that long to be adopted anyway.
+    pub const GRANTED: Millis = Millis::from_secs(1);
     /// How often a resumed run is looked at, whether it has come to the end of its journal.
     pub const RESUMING: Millis = Millis(50);
     /// Largest file of an exported journal: the largest journal that a policy allows is 16 MiB by default, and base64 adds a

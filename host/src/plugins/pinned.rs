@@ -15,7 +15,7 @@ use super::{
 use crate::{
     base::{Digest, Pool},
     capabilities::Granted,
-    config::{CallPolicy, CatalogConfig, EnvValue, FileGrant, Grants, Limits, Policy},
+    config::{CallPolicy, CatalogConfig, Grants, Limits, Policy},
     store::Elsewhere,
 };
 
@@ -36,8 +36,6 @@ pub struct Pinned {
     pub call: CallPolicy,
     /// What the plugin could reach.
     pub grants: Grants,
-    /// The folders of `grants` that it can reach no more: found out when its version is made.
-    pub revoked: Vec<FileGrant>,
 }
 
 /// Versions that were made for runs, while one of them lives.
@@ -73,9 +71,7 @@ impl Pinned {
 }
 
 impl Plugins {
-    /// The tool that a run began with. Questions are put, requests and secrets sent, folders used, only where the plugin's present
-    /// policy has the same grant: this replica's, or, where it does not have the plugin, the newest of another one that
-    /// lives. A plugin that is gone everywhere may do nothing any more.
+    /// The tool that a run began with. What it does live is granted by [`Plugins::find_granted`] as well.
     ///
     /// # Errors
     /// Why there is none now: its kept bytes cannot be read, it does not list the tool, or nobody can say what it is
@@ -89,7 +85,7 @@ impl Plugins {
         if let Some(tool) = served.cloned() {
             return Ok(tool);
         }
-        let want = self.still_granted(want).await?;
+        self.find_granted(&want.plugin).await?;
         let key = Made::key(&want);
         if let Some(tool) = self.made.get(&key) {
             return Ok(tool);
@@ -116,8 +112,9 @@ impl Plugins {
         if let Some(prompt) = served.cloned() {
             return Ok(prompt);
         }
+        self.find_granted(&want.plugin).await?;
         let (name, own_name) = (want.name.clone(), want.own_name.clone());
-        let (plugin, built) = self.make(self.still_granted(want).await?).await?;
+        let (plugin, built) = self.make(want).await?;
         let found = built.prompts.into_iter().find(|prompt| prompt.own_name == own_name);
         let mut found = found.ok_or_else(|| format!("it does not list {own_name:?} any more"))?;
         found.listed.name = name;
@@ -133,40 +130,32 @@ impl Plugins {
         if let Some(plugin) = served.filter(|plugin| want.is(plugin, &plugin.policy.call)) {
             return Ok(plugin);
         }
-        Ok(self.make(self.still_granted(want).await?).await?.0)
+        self.find_granted(&want.plugin).await?;
+        Ok(self.make(want).await?.0)
     }
 
-    /// Without what the plugin's present policy does not grant.
-    async fn still_granted(&self, mut want: Pinned) -> Result<Pinned, String> {
-        let catalog = self.settled(&want.plugin).await;
-        let live = catalog.plugins.get(&want.plugin);
-        if live.is_none() && catalog.is_refused_for_grants(&want.plugin) {
-            return Err(format!("what the policy of {:?} grants cannot be given now", want.plugin));
+    /// What the plugin `name` is granted now, where it serves here.
+    pub fn granted(&self, name: &str) -> Option<Arc<Granted>> {
+        Some(self.current.borrow().plugins.get(name)?.granted.clone())
+    }
+
+    /// What the plugin `name` is granted now: by this replica's policy, or, where it does not have the plugin, by the newest of
+    /// another one that lives. A plugin that is gone everywhere may do nothing any more.
+    ///
+    /// # Errors
+    /// Nobody can say now: the plugin is not ready yet, or a folder is missing that its policy grants.
+    pub async fn find_granted(&self, name: &str) -> Result<Arc<Granted>, String> {
+        let catalog = self.settled(name).await;
+        if let Some(live) = catalog.plugins.get(name) {
+            return Ok(live.granted.clone());
         }
-        if catalog.is_pending(&want.plugin) {
-            return Err(format!("the plugin {:?} is not ready yet", want.plugin));
+        if catalog.is_refused_for_grants(name) {
+            return Err(format!("what the policy of {name:?} grants cannot be given now"));
         }
-        let present = match live {
-            Some(live) => live.granted.grants.clone(),
-            None => self.granted_elsewhere(&want.plugin).await?,
-        };
-        let is_revoked = |file: &FileGrant| {
-            let gives = |now: &FileGrant| {
-                now.host == file.host && now.guest == file.guest && (now.write || !file.write)
-            };
-            !present.files.iter().any(gives)
-        };
-        // They stay in the grants: what was done with them is replayed.
-        want.revoked = want.grants.files.iter().filter(|file| is_revoked(file)).cloned().collect();
-        want.grants.ask.retain(|ask| present.ask.contains(ask));
-        want.grants.http.retain(|http| present.http.contains(http));
-        for (name, value) in &mut want.grants.env {
-            let same = present.env.get(name) == Some(value);
-            if value.is_secret() && !same {
-                *value = EnvValue::revoked();
-            }
+        if catalog.is_pending(name) {
+            return Err(format!("the plugin {name:?} is not ready yet"));
         }
-        Ok(want)
+        Granted::of(&self.granted_elsewhere(name).await?)
     }
 
     /// The catalog, once it is known whether the plugin `name` serves: a host that begins makes its plugins ready while
@@ -229,7 +218,7 @@ impl Checker {
         want: Pinned,
         slots: Option<(Arc<Pool>, Arc<Pool>)>,
     ) -> Result<(Arc<Plugin>, Built), Stop> {
-        let Pinned { plugin: name, digest, own_name, limits, call, grants, revoked, .. } = want;
+        let Pinned { plugin: name, digest, own_name, limits, call, grants, .. } = want;
         let bytes = self.kept(digest)?;
         let prepared = self.prepare(&name, digest, &bytes)?;
         let bounds = &self.config.catalog;
@@ -242,8 +231,7 @@ impl Checker {
             let limits = &policy.limits;
             (Pool::parted(limits.concurrency.into()), Pool::whole(limits.parked.into()))
         });
-        let granted = Granted::without(&policy.grants, |file| revoked.contains(file));
-        let granted = granted.map_err(Stop::Failed)?;
+        let granted = Granted::of(&policy.grants).map_err(Stop::Failed)?;
         let plugin = Plugin { name, digest, policy, granted, prepared, slots, waiting };
         Ok((Arc::new(plugin), built))
     }

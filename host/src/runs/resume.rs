@@ -177,7 +177,6 @@ impl Runs {
             limits: settings.limits,
             call: settings.call,
             grants: settings.grants,
-            revoked: Vec::new(),
         };
         let work = match kind {
             Kind::Tool => Work::of_tool(self.plugins.pinned_tool(want).await.map_err(Stop::Host)?),

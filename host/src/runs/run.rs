@@ -18,7 +18,8 @@ use tokio::{
 use super::{Asks, Client, LogLine, Notice, Outlet, Progress, ask, past::Past, rounds::Rounds, target::Work};
 use crate::{
     base::{Digest, Principal, TaskId},
-    capabilities::{Asked, Audience, Caller, Flights, Stopping, wit_call},
+    capabilities::{Asked, Audience, Caller, Flights, Granted, Stopping, wit_call},
+    config::TaskRules,
     plugins::Plugins,
     store::{Answer, QuestionKind},
     tasks::Leased,
@@ -75,6 +76,8 @@ pub(super) struct Run {
     message: Mutex<Option<String>>,
     pub(super) progressed: Notify,
     missing: Mutex<ask::Missing>,
+    /// What policy grants now, and when that was looked up elsewhere.
+    granted: Mutex<(Arc<Granted>, Option<Instant>)>,
     /// Bytes of the instance's linear memories now.
     pub(super) meter: Arc<AtomicU64>,
     /// The guest's open question, until the driver takes it. A guest has one thread, so one place is enough.
@@ -92,6 +95,7 @@ pub(super) struct Run {
     leased: OnceLock<Leased>,
     commits: Mutex<Vec<oneshot::Sender<()>>>,
     pub(super) to_commit: Notify,
+    pub(super) to_commit_soon: Notify,
     /// Its exchanges by HTTP.
     pub(super) flights: Flights,
     pub(super) past: Past,
@@ -114,6 +118,7 @@ impl Run {
         // Only a tool's call becomes a task, and no older revision has them.
         client.tasks &= work.tool().is_some() && matches!(asks, Asks::Retry);
         client.bridge &= work.tool().is_some();
+        let granted = Mutex::new((work.plugin.granted.clone(), None));
         Arc::new(Self {
             work,
             principal,
@@ -130,6 +135,7 @@ impl Run {
             message: Mutex::new(None),
             progressed: Notify::new(),
             missing: Mutex::default(),
+            granted,
             meter: Arc::default(),
             question: Mutex::default(),
             host_questions: Mutex::default(),
@@ -140,6 +146,7 @@ impl Run {
             leased: OnceLock::new(),
             commits: Mutex::default(),
             to_commit: Notify::new(),
+            to_commit_soon: Notify::new(),
             flights: Flights::default(),
             past,
         })
@@ -237,12 +244,33 @@ impl Run {
         *lock(&self.missing)
     }
 
+    /// Whether these questions may be put now.
+    ///
+    /// # Errors
+    /// What the guest gets in place of the answers.
+    pub(super) fn may_put(&self, requests: &[Asked]) -> Result<(), wit_call::InputError> {
+        for asked in requests {
+            // What rmcp's types cannot say could never be read by a poll.
+            if let Err(e) = serde_json::from_value::<rmcp::model::InputRequest>(asked.request.clone()) {
+                let text = format!("{}: not a request that MCP has: {e}", asked.key);
+                return Err(wit_call::InputError::Invalid(text));
+            }
+            let url = asked.request["params"]["url"].as_str().filter(|_| asked.kind == QuestionKind::Url);
+            if !self.may_ask(asked.kind, url) {
+                return Err(wit_call::InputError::Unsupported);
+            }
+        }
+        Ok(())
+    }
+
     /// True where this question may be put; otherwise the reason is kept.
     fn may_ask(&self, kind: QuestionKind, url: Option<&str>) -> bool {
         if !self.work.may_ask() {
             return false;
         }
-        let granted = ask::granted(&self.work.plugin.granted.grants.ask, kind, url);
+        let now = lock(&self.granted).0.clone();
+        let mut both = [&self.work.plugin.granted, &now].into_iter();
+        let granted = both.all(|granted| ask::granted(&granted.grants.ask, kind, url));
         let may = granted && self.client.can_answer(kind, self.work.policy().model_may_answer);
         if !may {
             lock(&self.missing).note(kind, granted);
@@ -296,19 +324,9 @@ impl Caller for Run {
             if self.is_cancelled() {
                 return Err(wit_call::InputError::Cancelled);
             }
-            // What was asked before was allowed then, and is in the task's row.
-            for asked in requests.iter().filter(|_| !again) {
-                // What rmcp's types cannot say could never be read by a poll.
-                if let Err(e) = serde_json::from_value::<rmcp::model::InputRequest>(asked.request.clone()) {
-                    return Err(wit_call::InputError::Invalid(format!(
-                        "{}: not a request that MCP has: {e}",
-                        asked.key
-                    )));
-                }
-                let url = asked.request["params"]["url"].as_str().filter(|_| asked.kind == QuestionKind::Url);
-                if !self.may_ask(asked.kind, url) {
-                    return Err(wit_call::InputError::Unsupported);
-                }
+            // What was asked before is in the task's row, if it came that far: the driver knows.
+            if !again {
+                self.may_put(&requests)?;
             }
             let (reply, answer) = oneshot::channel();
             *lock(&self.question) = Some(Question { requests, again, by_host: false, reply });
@@ -361,15 +379,39 @@ impl Caller for Run {
 
     fn commit_soon(&self) {
         if self.durable.load(Ordering::SeqCst) {
-            // Nobody waits for it.
-            let (reply, _) = oneshot::channel();
-            lock(&self.commits).push(reply);
-            self.to_commit.notify_one();
+            self.to_commit_soon.notify_one();
         }
     }
 
     fn may_send(&self) -> bool {
         self.leased.get().is_none_or(Leased::lasts)
+    }
+
+    fn granted(&self) -> Option<Arc<Granted>> {
+        // Without plugins the host ends.
+        let plugins = self.plugins.upgrade();
+        let now = plugins.map_or_else(
+            || Some(lock(&self.granted).0.clone()),
+            |plugins| plugins.granted(&self.work.plugin.name),
+        );
+        if let Some(now) = &now {
+            *lock(&self.granted) = (now.clone(), None);
+        }
+        now
+    }
+
+    fn find_granted(&self) -> BoxFuture<'_, Result<Arc<Granted>, String>> {
+        Box::pin(async move {
+            let (known, at) = lock(&self.granted).clone();
+            let (Some(plugins), true) =
+                (self.plugins.upgrade(), at.is_none_or(|at| at.elapsed() > TaskRules::GRANTED.duration()))
+            else {
+                return Ok(known);
+            };
+            let now = plugins.find_granted(&self.work.plugin.name).await?;
+            *lock(&self.granted) = (now.clone(), Some(Instant::now()));
+            Ok(now)
+        })
     }
 
     fn changed(&self, what: wit_call::Change) {

@@ -1,5 +1,7 @@
 //! Tasks that use folders go on after any crash: what was read is read again or remembered, and no change happens twice.
 
+mod compared;
+
 use std::fs;
 
 use layby_tests::{

@@ -8,6 +8,7 @@ mod cancel;
 mod catalog;
 mod clients;
 mod commands;
+mod commits;
 mod contract;
 mod crash;
 mod dev;

@@ -9,6 +9,8 @@ use std::{
 use layby_tests::{Client, Host, Recorder, Setup, eventually, guests, text};
 use serde_json::{Value, json};
 
+mod policy;
+
 /// Parks at once.
 const CALL: &str = "[call]\ndeadline = \"100ms\"\nlinger = \"0s\"\n";
 const ASK: &str = "[grants]\nask = [\"form\"]\n";

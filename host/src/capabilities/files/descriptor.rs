@@ -57,9 +57,10 @@ impl State {
     }
 
     /// Opens, where nothing is made or emptied by it.
-    fn open_there(&mut self, fd: &Fd, opening: &Opening) -> FsResult<Fd> {
+    async fn open_there(&mut self, fd: &Fd, opening: &Opening) -> FsResult<Fd> {
         let op = self.op(Call::FileOpen, "open", fd)?.at(&opening.path).with(&opening.bytes()).reads();
-        let opened = self.look(&op, |state| opening.on(state, fd))?;
+        let op = op.writes(opening.flags.contains(DescriptorFlags::WRITE));
+        let opened = self.look(&op, |state| opening.on(state, fd)).await?;
         self.holds(op.place(), opened)
     }
 }
@@ -98,6 +99,7 @@ impl HostDescriptor for State {
             let of = state.opened(&fd)?;
             state.files().disk.with(&of, |view, of| now(view.advise(of, offset, len, advice)))
         })
+        .await
     }
 
     async fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
@@ -106,6 +108,7 @@ impl HostDescriptor for State {
             let of = state.opened(&fd)?;
             state.files().disk.with(&of, |view, of| now(view.sync_data(of)))
         })
+        .await
     }
 
     async fn sync(&mut self, fd: Fd) -> FsResult<()> {
@@ -114,6 +117,7 @@ impl HostDescriptor for State {
             let of = state.opened(&fd)?;
             state.files().disk.with(&of, |view, of| now(view.sync(of)))
         })
+        .await
     }
 
     async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
@@ -148,14 +152,15 @@ impl HostDescriptor for State {
     }
 
     async fn read(&mut self, fd: Fd, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
-        let bytes = self.read_of(&fd, len.min(READ), offset)?;
+        let bytes = self.read_of(&fd, len.min(READ), offset).await?;
         let end = bytes.is_empty();
         Ok((bytes, end))
     }
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
         let len = bytes.len() as u64;
-        let op = self.op(Call::FileLook, "write", &fd)?.with(&offset.to_le_bytes()).with(&bytes);
+        let op =
+            self.op(Call::FileLook, "write", &fd)?.with(&offset.to_le_bytes()).with(&bytes).one_of_many();
         self.change(&op, (), move |state| {
             let to = state.opened(&fd)?;
             state.files().disk.write(&to, &bytes, Some(offset))
@@ -169,10 +174,12 @@ impl HostDescriptor for State {
             return Err(ErrorCode::NotDirectory.into());
         }
         let op = self.op(Call::FileList, "list", &fd)?;
-        let entries = self.look(&op, |state| {
-            let of = state.opened(&fd)?;
-            state.files().disk.entries(&of)
-        })?;
+        let entries = self
+            .look(&op, |state| {
+                let of = state.opened(&fd)?;
+                state.files().disk.entries(&of)
+            })
+            .await?;
         let stream = self.table.push(Listing(entries.into_iter()))?;
         Ok(Resource::new_own(stream.rep()))
     }
@@ -192,6 +199,7 @@ impl HostDescriptor for State {
             let of = state.opened(&fd)?;
             state.files().disk.stat(&of)
         })
+        .await
     }
 
     async fn stat_at(&mut self, fd: Fd, follow: PathFlags, path: String) -> FsResult<DescriptorStat> {
@@ -200,6 +208,7 @@ impl HostDescriptor for State {
             let at = state.opened(&fd)?;
             state.files().disk.stat_at(&at, follow, &path)
         })
+        .await
     }
 
     async fn set_times_at(
@@ -257,7 +266,7 @@ impl HostDescriptor for State {
             return Err(ErrorCode::NotPermitted.into());
         }
         if !makes {
-            return self.open_there(&fd, &opening);
+            return self.open_there(&fd, &opening).await;
         }
         let name = if how.contains(OpenFlags::TRUNCATE) { "create or empty" } else { "create" };
         let op = self.op(Call::FileOpen, name, &fd)?.at(&opening.path).with(&opening.bytes());
@@ -278,6 +287,7 @@ impl HostDescriptor for State {
             let at = state.opened(&fd)?;
             state.files().disk.with(&at, |view, at| now(view.readlink_at(at, path)))
         })
+        .await
     }
 
     async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
@@ -342,12 +352,14 @@ impl HostDescriptor for State {
     async fn is_same_object(&mut self, a: Fd, b: Fd) -> wasmtime::Result<bool> {
         let op = self.op(Call::FileLook, "is-same-object", &a).map_err(whole)?;
         let op = op.with(&b.rep().to_le_bytes()).once();
-        let same = self.look(&op, |state| {
-            let (one, two) = (state.opened(&a)?, state.opened(&b)?);
-            state.files().disk.with_both(&one, &two, |view, one, two| {
-                now(async { view.is_same_object(one, two).await.map_err(trap) })
+        let same = self
+            .look(&op, |state| {
+                let (one, two) = (state.opened(&a)?, state.opened(&b)?);
+                state.files().disk.with_both(&one, &two, |view, one, two| {
+                    now(async { view.is_same_object(one, two).await.map_err(trap) })
+                })
             })
-        });
+            .await;
         match same {
             Ok(same) => Ok(same),
             // What is gone is nothing else's.
@@ -361,6 +373,7 @@ impl HostDescriptor for State {
             let of = state.opened(&fd)?;
             state.files().disk.with(&of, |view, of| now(view.metadata_hash(of)))
         })
+        .await
     }
 
     async fn metadata_hash_at(
@@ -375,6 +388,7 @@ impl HostDescriptor for State {
             let at = state.opened(&fd)?;
             state.files().disk.with(&at, |view, at| now(view.metadata_hash_at(at, follow, path)))
         })
+        .await
     }
 }
 
@@ -385,7 +399,7 @@ fn whole(error: FsError) -> wasmtime::Error {
 
 impl State {
     /// Reads up to `len` bytes of an open file.
-    fn read_of(&mut self, fd: &Fd, len: u64, offset: u64) -> FsResult<Vec<u8>> {
+    async fn read_of(&mut self, fd: &Fd, len: u64, offset: u64) -> FsResult<Vec<u8>> {
         let op =
             self.op(Call::FileRead, "read", fd)?.with(&len.to_le_bytes()).with(&offset.to_le_bytes()).reads();
         // It is at most `READ`.
@@ -394,6 +408,7 @@ impl State {
             let of = state.opened(fd)?;
             state.files().disk.read(&of, len, offset)
         })
+        .await
     }
 
     fn writer(&mut self, fd: &Fd, at: Option<u64>) -> FsResult<Resource<DynOutputStream>> {

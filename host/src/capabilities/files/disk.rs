@@ -18,6 +18,7 @@ use wasmtime_wasi::{
     filesystem::{Descriptor, Dir, WasiFilesystemCtxView, WasiFilesystemView as _},
     p2::{
         FsError, FsResult,
+        bindings::clocks::wall_clock::Datetime,
         bindings::filesystem::types::{
             DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor,
             HostDirectoryEntryStream, OpenFlags, PathFlags,
@@ -27,18 +28,23 @@ use wasmtime_wasi::{
 
 use super::{
     record::{Opened, Outcome},
-    seen::Print,
+    seen::{Place, Print},
 };
 use crate::{
     capabilities::{Abort, state::Ended},
-    config::FileGrant,
+    config::{FileGrant, Limits},
 };
+
+/// Names a content.
+pub(super) type Hash<'a> = &'a dyn Fn(&[u8]) -> u64;
 
 /// Wasmtime's side of all folders of one run.
 pub(super) struct Disk {
     ctx: WasiCtx,
     /// Descriptors while one of its functions has them: what guests hold is in another table.
     table: ResourceTable,
+    /// The file that was hashed last, how it looked, and its hash: a large one is read piece by piece.
+    hashed: Option<(Place, (u64, u64, u64), u64)>,
 }
 
 impl WasiView for Disk {
@@ -57,7 +63,7 @@ impl Disk {
     pub(super) fn new() -> Self {
         let mut ctx = WasiCtx::builder();
         ctx.allow_blocking_current_thread(true);
-        Self { ctx: ctx.build(), table: ResourceTable::new() }
+        Self { ctx: ctx.build(), table: ResourceTable::new(), hashed: None }
     }
 
     /// One of wasmtime's functions on `descriptor`.
@@ -218,27 +224,74 @@ impl Disk {
         Ok(())
     }
 
-    /// What `path` looks like now.
-    pub(super) fn print(&mut self, root: &Dir, path: &str) -> FsResult<Print> {
+    /// What `place` looks like now; `hash` names contents.
+    pub(super) fn print(&mut self, root: &Dir, place: &Place, hash: Option<Hash<'_>>) -> FsResult<Print> {
         let root = Descriptor::Dir(root.clone());
-        let found = if path.is_empty() {
+        let found = if place.1.is_empty() {
             self.stat(&root)
         } else {
-            self.stat_at(&root, PathFlags::SYMLINK_FOLLOW, path)
+            self.stat_at(&root, PathFlags::SYMLINK_FOLLOW, &place.1)
         };
-        match found {
-            Ok(stat) => Ok(print(&stat)),
-            Err(e) => e.downcast().map(|_| Print::Absent).map_err(FsError::trap),
+        let stat = match found {
+            Ok(stat) => stat,
+            Err(e) => return e.downcast().map(|_| Print::Absent).map_err(FsError::trap),
+        };
+        let content = match hash {
+            Some(hash) if stat.type_ == DescriptorType::RegularFile => {
+                self.content(&root, place, &stat, hash)?
+            }
+            _ => None,
+        };
+        Ok(print(&stat).with(content))
+    }
+
+    /// A hash of the content of what looks like `stat`; none where that is too large or cannot be read.
+    fn content(
+        &mut self,
+        root: &Descriptor,
+        place: &Place,
+        stat: &DescriptorStat,
+        hash: Hash<'_>,
+    ) -> FsResult<Option<u64>> {
+        if stat.size > Limits::COMPARED.0 {
+            return Ok(None);
         }
+        let looks = (stat.size, nanos(stat.data_modification_timestamp), nanos(stat.status_change_timestamp));
+        if let Some((_, _, known)) = self.hashed.as_ref().filter(|(at, was, _)| at == place && *was == looks)
+        {
+            return Ok(Some(*known));
+        }
+        let flags = (OpenFlags::empty(), DescriptorFlags::READ);
+        let read =
+            self.open_at(root, PathFlags::SYMLINK_FOLLOW, &place.1, flags.0, flags.1).and_then(|opened| {
+                let opened = opened.descriptor.ok_or(ErrorCode::NoEntry)?;
+                self.read(&opened, Limits::COMPARED.as_usize().saturating_add(1), 0)
+            });
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(e) => return e.downcast().map(|_| None).map_err(FsError::trap),
+        };
+        // Else it changes just now.
+        let whole = bytes.len() as u64 == stat.size;
+        let content = whole.then(|| hash(&bytes));
+        self.hashed = content.map(|content| (place.clone(), looks, content));
+        Ok(content)
+    }
+
+    /// What was hashed may be something else by now.
+    pub(super) fn forget(&mut self) {
+        self.hashed = None;
     }
 }
 
+fn nanos(at: Option<Datetime>) -> u64 {
+    at.map_or(0, |at| at.seconds.saturating_mul(1_000_000_000).saturating_add(at.nanoseconds.into()))
+}
+
 /// What a path with this `stat` looks like.
-pub(super) fn print(stat: &DescriptorStat) -> Print {
-    let modified = stat
-        .data_modification_timestamp
-        .map_or(0, |at| at.seconds.saturating_mul(1_000_000_000).saturating_add(at.nanoseconds.into()));
-    Print::There { kind: stat.type_ as u8, size: stat.size, modified }
+fn print(stat: &DescriptorStat) -> Print {
+    let modified = nanos(stat.data_modification_timestamp);
+    Print::There { kind: stat.type_ as u8, size: stat.size, modified, content: None }
 }
 
 fn file(of: &Descriptor) -> Result<&File, ErrorCode> {

@@ -19,8 +19,6 @@ pub struct Granted {
     pub grants: Grants,
     /// Those of HTTP, read.
     pub(in crate::capabilities) http: Vec<Rule>,
-    /// By their places in `grants.files`: what policy has taken back since the run began. Its past is replayed.
-    revoked: Vec<bool>,
     /// The folders are not this machine's: what was read of them is in the journal or not at all.
     elsewhere: bool,
 }
@@ -59,18 +57,7 @@ impl Granted {
             rule.map_err(|why| format!("grants.http: {:?}: {why}", grant.allow))
         };
         let http = grants.http.iter().map(read).collect::<Result<_, _>>()?;
-        let revoked = vec![false; grants.files.len()];
-        Ok(Arc::new(Self { grants: grants.clone(), http, revoked, elsewhere: false }))
-    }
-
-    /// The same for a run that goes on where the files `is_revoked` for new uses.
-    ///
-    /// # Errors
-    /// As [`Granted::resolve`].
-    pub fn without(grants: &Grants, is_revoked: impl Fn(&FileGrant) -> bool) -> Result<Arc<Self>, String> {
-        let mut granted = Arc::unwrap_or_clone(Self::of(grants)?);
-        granted.revoked = grants.files.iter().map(is_revoked).collect();
-        Ok(Arc::new(granted))
+        Ok(Arc::new(Self { grants: grants.clone(), http, elsewhere: false }))
     }
 
     /// The same where a journal is shown, perhaps on another machine: no folder is opened.
@@ -83,8 +70,10 @@ impl Granted {
         Ok(Arc::new(granted))
     }
 
-    pub(super) fn is_revoked(&self, file: usize) -> bool {
-        self.revoked.get(file).is_some_and(|revoked| *revoked)
+    /// True where the folder of `began`, which a run began with, is granted still, and to be changed if it `writes`.
+    pub(super) fn gives(&self, began: &FileGrant, writes: bool) -> bool {
+        let same = |now: &&FileGrant| now.host == began.host && now.guest == began.guest;
+        self.grants.files.iter().filter(same).any(|now| began.write && now.write || !writes)
     }
 
     pub(super) const fn is_elsewhere(&self) -> bool {

@@ -1,7 +1,5 @@
 //! One call on a folder: recorded, compared or skipped.
 
-use std::sync::Arc;
-
 use wasmtime::component::Resource;
 use wasmtime_wasi::{
     filesystem::Descriptor,
@@ -9,21 +7,22 @@ use wasmtime_wasi::{
 };
 
 use super::{
+    disk::Hash,
     record,
     record::{Answer, Kept, Outcome},
-    seen::{Place, Print, follow, join},
+    seen::{Place, Print, Seen, follow, join},
     trap,
 };
 use crate::{
     base::{Clock as _, SystemClock, UnixMillis, failpoint, neutral_line},
     capabilities::{
-        Abort, Audience, Caller, Deed, State, Unknown,
-        effects::Unsent,
+        Abort, Audience, Deed, State, Unknown,
+        effects::{self, Unsent},
         state::Ended,
         unknown::{self, Choice},
         wit_call::LogLevel,
     },
-    journal::{CHANGES, Call, Journal, Recalled, Started},
+    journal::{CHANGES, Call, Recalled, Started},
 };
 
 /// In the stretch of what was replayed.
@@ -40,6 +39,10 @@ pub(super) struct Op {
     reads: bool,
     /// Its answer is never asked for again.
     once: bool,
+    /// It opens a file to change it.
+    writes: bool,
+    /// A change as a guest makes many in a row: its end is committed with the start of the next.
+    is_one_of_many: bool,
     becomes: Becomes,
 }
 
@@ -58,7 +61,17 @@ impl Op {
         let mut request = name.as_bytes().to_vec();
         request.push(0);
         request.extend(descriptor.to_le_bytes());
-        Self { call, name, places: vec![place], request, reads: false, once: false, becomes: Becomes::Other }
+        Self {
+            call,
+            name,
+            places: vec![place],
+            request,
+            reads: false,
+            once: false,
+            writes: false,
+            is_one_of_many: false,
+            becomes: Becomes::Other,
+        }
     }
 
     /// On `path` below it.
@@ -82,6 +95,14 @@ impl Op {
 
     pub(super) fn reads(self) -> Self {
         Self { reads: true, ..self }
+    }
+
+    pub(super) fn writes(self, writes: bool) -> Self {
+        Self { writes, ..self }
+    }
+
+    pub(super) fn one_of_many(self) -> Self {
+        Self { is_one_of_many: true, ..self }
     }
 
     pub(super) fn once(self) -> Self {
@@ -123,21 +144,6 @@ const fn is_passing(code: ErrorCode) -> bool {
     )
 }
 
-/// Returns once the start of change `k` is committed, where the run is a task, and it may be done.
-async fn commits(journal: Journal, caller: Arc<dyn Caller>, k: u32) -> FsResult<()> {
-    let unsent = Unsent::new(&journal, k);
-    if caller.commit().await.is_err() {
-        return std::future::pending().await;
-    }
-    failpoint!("file.after-start-commit");
-    if !caller.may_send() {
-        let why = "the lease is about to end, and another host may go on with this run";
-        return Err(trap(Ended(Abort::Host(why.into()))));
-    }
-    unsent.leaves();
-    Ok(())
-}
-
 impl State {
     /// An operation named `name` on what `descriptor` stands for.
     pub(super) fn op(
@@ -151,10 +157,10 @@ impl State {
     }
 
     /// A call that changes nothing: `f` does it.
-    pub(super) fn look<T: Answer>(
+    pub(super) async fn look<T: Answer>(
         &mut self,
         op: &Op,
-        f: impl FnOnce(&mut Self) -> FsResult<T>,
+        f: impl FnOnce(&mut Self) -> FsResult<T> + Send,
     ) -> FsResult<T> {
         let writable = self.is_writable(op);
         let started = self.journal.start(op.call, &op.request, 0);
@@ -169,11 +175,12 @@ impl State {
             let now = outcome(f(self))?;
             return self.compared(op, kept, now);
         }
-        let (outcome, seen) = if self.is_revoked(op) {
+        let (outcome, seen) = if self.is_revoked(op, op.writes).await? {
             (Err(ErrorCode::NotPermitted), Vec::new())
         } else {
             // Before it is read: what changes in between counts as changed since.
-            let seen = if writable && op.reads { self.prints(op)? } else { Vec::new() };
+            let content = op.call == Call::FileRead;
+            let seen = if writable && op.reads { self.prints(op, |_, _| content)? } else { Vec::new() };
             (outcome(f(self))?, seen)
         };
         let journal = &self.journal;
@@ -316,32 +323,57 @@ impl State {
         hash: u64,
         f: impl FnOnce(&mut Self) -> FsResult<T> + Send,
     ) -> FsResult<T> {
-        let refused = self.refused(op)?;
+        let refused = self.refused(op).await?;
+        if refused.is_none() {
+            // Where a folder is away, nothing has begun.
+            for place in &op.places {
+                self.root(place.0).map_err(trap)?;
+            }
+        }
+        let (journal, caller) = (self.journal.clone(), self.caller.clone());
         failpoint!("file.before-start");
         self.journal.sent(k, hash, SystemClock.now().0);
+        let done = refused.is_none();
         let outcome = match refused {
             Some(code) => Err(code),
             None => {
-                commits(self.journal.clone(), self.caller.clone(), k).await?;
-                let outcome = outcome(f(self))?;
+                let unsent = Unsent::new(&journal, k);
+                effects::committed(&*caller).await;
+                self.owes = false;
+                failpoint!("file.after-start-commit");
+                // The commit may have taken long.
+                let revoked = self.is_revoked(op, true).await?;
+                if !caller.may_send() {
+                    let why = "the lease is about to end, and another host may go on with this run";
+                    return Err(trap(Ended(Abort::Host(why.into()))));
+                }
+                unsent.leaves();
+                let outcome = if revoked { Err(ErrorCode::NotPermitted) } else { outcome(f(self))? };
+                self.files().disk.forget();
                 failpoint!("file.after-change");
                 outcome
             }
         };
-        let known = op.places.iter().any(|place| self.files().seen.knows(place));
-        let seen = if known { self.prints(op)? } else { Vec::new() };
+        // Where it failed nothing is different, unless others did it.
+        let known = outcome.is_ok() && op.places.iter().any(|place| self.files().seen.knows(place));
+        let seen = if known { self.prints(op, |seen, place| seen.knows_content(place))? } else { Vec::new() };
         self.journal.answered(k, &record::whole(&outcome, &seen));
-        // Until it is committed, nobody else would know what became of it.
-        self.caller.commit_soon();
         failpoint!("file.after-answer");
+        if op.is_one_of_many {
+            self.owes = true;
+            caller.commit_soon();
+        } else if done {
+            effects::committed(&*caller).await;
+            failpoint!("file.after-end-commit");
+        }
         let stretch = self.files().stretch;
         self.has_changed(op, outcome.is_ok(), seen, stretch);
         outcome.map_err(FsError::from)
     }
 
     /// Why a change is not to be done, if it is not.
-    fn refused(&mut self, op: &Op) -> FsResult<Option<ErrorCode>> {
-        if self.is_revoked(op) {
+    async fn refused(&mut self, op: &Op) -> FsResult<Option<ErrorCode>> {
+        if self.is_revoked(op, true).await? {
             return Ok(Some(ErrorCode::NotPermitted));
         }
         let files = self.files();
@@ -350,8 +382,8 @@ impl State {
         if expected.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let now = self.prints(op)?;
-        let other = expected.iter().zip(&now).position(|(was, now)| was.is_some_and(|was| was != *now));
+        let now = self.prints(op, |seen, place| seen.knows_content(place))?;
+        let other = expected.iter().zip(&now).position(|(was, now)| was.is_some_and(|was| !was.fits(*now)));
         let Some(place) = other.and_then(|n| op.places.get(n)) else { return Ok(None) };
         let path = self.guest_path(place);
         self.warn(&format!(
@@ -362,12 +394,16 @@ impl State {
         Ok(Some(ErrorCode::Busy))
     }
 
-    /// What the paths of `op` look like now.
-    fn prints(&mut self, op: &Op) -> FsResult<Vec<Print>> {
+    /// What the paths of `op` look like now, with a hash of the content where it `counts`.
+    fn prints(&mut self, op: &Op, counts: impl Fn(&Seen, &Place) -> bool) -> FsResult<Vec<Print>> {
+        let journal = self.journal.clone();
+        let hash = |bytes: &[u8]| journal.keyed(&[bytes]);
         let mut prints = Vec::with_capacity(op.places.len());
-        for (grant, path) in &op.places {
-            let root = self.root(*grant).map_err(trap)?;
-            prints.push(self.files().disk.print(&root, path)?);
+        for place in &op.places {
+            let root = self.root(place.0).map_err(trap)?;
+            let files = self.files();
+            let hash = counts(&files.seen, place).then_some(&hash as Hash<'_>);
+            prints.push(files.disk.print(&root, place, hash)?);
         }
         Ok(prints)
     }
@@ -393,7 +429,10 @@ impl State {
         if let (true, Becomes::Gone, Some(place)) = (done, op.becomes, op.places.first()) {
             files.each_node(|node| node.gone |= node.place == *place);
         }
-        // Where it failed nothing is different, unless others did it.
+        if done && seen.is_empty() {
+            // Somebody said that it happened, or this run knows nothing of these paths.
+            op.places.iter().for_each(|place| files.seen.forget(place));
+        }
         for (place, print) in op.places.iter().zip(seen).filter(|_| done) {
             files.seen.changed(place, print, stretch);
         }
@@ -403,22 +442,24 @@ impl State {
         op.places.iter().all(|place| self.granted.grants.files[place.0].write)
     }
 
-    /// True where policy has taken back a folder since the run began.
-    fn is_revoked(&self, op: &Op) -> bool {
-        let revoked = op.places.iter().find(|place| self.granted.is_revoked(place.0));
+    /// True where policy has taken back a folder, or the right to change it, since the run began.
+    async fn is_revoked(&mut self, op: &Op, writes: bool) -> FsResult<bool> {
+        let now = effects::granted(&*self.caller).await.map_err(|abort| trap(Ended(abort)))?;
+        let files = &self.granted.grants.files;
+        let revoked = op.places.iter().find(|place| !now.gives(&files[place.0], writes));
         if let Some(place) = revoked {
-            let grant = &self.granted.grants.files[place.0];
             self.warn(&format!(
-                "denied: {}; to allow it, add a grant of the folder {:?} to grants.files of this plugin's policy",
+                "denied: {}; to allow it, add a grant of the folder {:?}{} to grants.files of this plugin's policy",
                 self.guest_path(place),
-                grant.guest,
+                files[place.0].guest,
+                if writes { " with write = true" } else { "" },
             ));
         }
-        revoked.is_some()
+        Ok(revoked.is_some())
     }
 
     /// Tells the operator.
-    fn warn(&self, text: &str) {
+    pub(super) fn warn(&self, text: &str) {
         if self.journal.speaks() {
             self.caller.log(Audience::Operator, LogLevel::Warning, &neutral_line(text));
         }

@@ -116,6 +116,7 @@ impl State {
     pub(super) fn waited(&mut self) {
         if let Some(files) = &mut self.files {
             files.stretch += 1;
+            files.disk.forget();
         }
     }
 
@@ -154,6 +155,10 @@ impl State {
             return Ok(open.clone());
         }
         if node.gone {
+            let path = self.guest_path(&node.place);
+            self.warn(&format!(
+                "{path} was removed while it was open, and this run goes on in another instance: it is gone"
+            ));
             return Err(ErrorCode::NoEntry.into());
         }
         let root = self.root(node.place.0).map_err(trap)?;
@@ -192,3 +197,6 @@ impl preopens::Host for State {
         Ok(folders)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -372,14 +372,15 @@ mod tests {
     use super::*;
 
     fn back<T: Answer + Debug>(outcome: Outcome<T>) {
-        let seen = [Print::Absent, Print::There { kind: 6, size: 3, modified: u64::MAX }];
+        let there = Print::There { kind: 6, size: 3, modified: u64::MAX, content: None };
+        let seen = [Print::Absent, there, there.with(Some(u64::MAX))];
         let bytes = whole(&outcome, &seen);
         let (kept, saw) = decode::<T>(&bytes).unwrap();
         assert_eq!(format!("{kept:?}"), format!("{:?}", Kept::Whole(outcome)));
         assert_eq!(saw, seen);
         for end in 0..bytes.len() {
             let cut = decode::<T>(&bytes[..end]);
-            assert!(cut.is_none_or(|(_, saw)| saw.len() < 2), "{end}");
+            assert!(cut.is_none_or(|(_, saw)| saw.len() < 3), "{end}");
         }
         assert!(!describe(&bytes).is_empty());
     }

@@ -218,7 +218,12 @@ impl State {
         Ok(opened)
     }
 
-    async fn read_stream(&mut self, stream: &Input, len: u64, waits: bool) -> StreamResult<Vec<u8>> {
+    pub(super) async fn read_stream(
+        &mut self,
+        stream: &Input,
+        len: u64,
+        waits: bool,
+    ) -> StreamResult<Vec<u8>> {
         let rep = stream.rep();
         let Some(Stream { node, at, .. }) = self.file_stream(rep) else {
             let stream = Resource::new_borrow(rep);
@@ -240,7 +245,7 @@ impl State {
             let of = state.reach_stream(rep)?;
             state.files().disk.read(&of, len, at)
         });
-        let bytes = bytes.map_err(failed)?;
+        let bytes = bytes.await.map_err(failed)?;
         if bytes.is_empty() {
             return Err(StreamError::Closed);
         }
@@ -250,7 +255,12 @@ impl State {
         Ok(bytes)
     }
 
-    async fn write_stream(&mut self, stream: &Output, bytes: Vec<u8>, flushes: bool) -> StreamResult<()> {
+    pub(super) async fn write_stream(
+        &mut self,
+        stream: &Output,
+        bytes: Vec<u8>,
+        flushes: bool,
+    ) -> StreamResult<()> {
         let rep = stream.rep();
         let Some(Stream { node, at, .. }) = self.file_stream(rep) else {
             let stream = Resource::new_borrow(rep);
@@ -270,7 +280,7 @@ impl State {
         let len = bytes.len() as u64;
         let name = if at.is_some() { "write" } else { "append" };
         let op = Op::new(Call::FileLook, name, rep, place);
-        let op = op.with(&at.unwrap_or(u64::MAX).to_le_bytes()).with(&bytes);
+        let op = op.with(&at.unwrap_or(u64::MAX).to_le_bytes()).with(&bytes).one_of_many();
         let written = self.change(&op, (), move |state| {
             let to = state.reach_stream(rep)?;
             state.files().disk.write(&to, &bytes, at)

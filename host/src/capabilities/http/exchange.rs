@@ -25,7 +25,7 @@ use crate::{
     base::{Clock as _, SystemClock, UnixMillis, failpoint, neutral_line},
     capabilities::{
         Abort, Audience, Caller, Granted,
-        effects::Unsent,
+        effects::{self, Unsent},
         secrets,
         unknown::{self, Choice, Deed, Unknown},
         wit_call::LogLevel,
@@ -109,8 +109,12 @@ impl Shared {
             return end;
         }
         self.journal.live().await;
+        let now = match effects::granted(&*self.caller).await {
+            Ok(now) => now,
+            Err(abort) => return self.end(abort).await,
+        };
         let method = head.method.clone();
-        let ready = self.ready(k, head, body);
+        let ready = self.ready(k, head, body, &now);
         // Where it is not granted any more, that does not say what became of it.
         let again = ready.as_ref().map_or(is_idempotent(method.as_str()), |ready| ready.again);
         let begins = match recalled {
@@ -129,12 +133,11 @@ impl Shared {
             failpoint!("effect.before-start");
             self.journal.sent(k, hash, SystemClock.now().0);
         }
+        let mut left = false;
         let end = match ready {
             Ok(mut ready) => {
                 let unsent = Unsent::new(&self.journal, k);
-                if self.caller.commit().await.is_err() {
-                    return std::future::pending().await;
-                }
+                effects::committed(&*self.caller).await;
                 failpoint!("effect.after-start-commit");
                 let revealed = self.reveal(&mut ready).await;
                 if !self.caller.may_send() {
@@ -147,6 +150,7 @@ impl Shared {
                 match revealed {
                     Err(error) => Err(error),
                     Ok(()) => {
+                        left = true;
                         self.flights.sent(out);
                         let end = self.sent(ready, options).await;
                         failpoint!("effect.after-send");
@@ -158,6 +162,13 @@ impl Shared {
         };
         self.journal.answered(k, &record::encode(&end));
         failpoint!("effect.after-answer");
+        if left && !again {
+            // It may be parked or handed on meanwhile: its end goes with that.
+            let waits = self.flights.grounded();
+            effects::committed(&*self.caller).await;
+            drop(waits);
+            failpoint!("effect.after-end-commit");
+        }
         end
     }
 
@@ -209,9 +220,9 @@ impl Shared {
     }
 
     /// The request as it is to be sent, where it is granted.
-    fn ready(&self, k: u32, head: Parts, body: Result<Bytes, Error>) -> Result<Ready, Error> {
+    fn ready(&self, k: u32, head: Parts, body: Result<Bytes, Error>, now: &Granted) -> Result<Ready, Error> {
         let body = body?;
-        let (target, granted_again) = self.admit(&head)?;
+        let (target, granted_again) = self.admit(&head, now)?;
         let mut headers = self.headers(head.headers)?;
         let again = granted_again || is_idempotent(target.method());
         if granted_again
@@ -226,7 +237,7 @@ impl Shared {
     }
 
     /// The target of a request that is granted, and whether a grant says that it may be sent again.
-    fn admit(&self, head: &Parts) -> Result<(Target, bool), Error> {
+    fn admit(&self, head: &Parts, now: &Granted) -> Result<(Target, bool), Error> {
         let (method, uri) = (head.method.as_str(), &head.uri);
         let scheme = uri.scheme_str().unwrap_or_default();
         let authority = uri.authority().map_or("", |a| a.as_str());
@@ -240,27 +251,46 @@ impl Shared {
                 return Err(Error::HttpRequestDenied);
             }
         };
-        let allowing: Vec<_> = self.granted.http.iter().filter(|rule| rule.allows(&target)).collect();
-        if !allowing.is_empty() {
-            let again = allowing.iter().any(|rule| rule.idempotent);
+        if let Some(again) = self.allows(&target, now) {
             return Ok((target, again));
         }
+        Err(self.denied(&target))
+    }
+
+    /// Whether what the run began with and what policy grants `now` allow the target, and say both that it may be sent
+    /// again.
+    fn allows(&self, target: &Target, now: &Granted) -> Option<bool> {
+        let of = |granted: &Granted| {
+            let allowing = granted.http.iter().filter(|rule| rule.allows(target));
+            allowing.map(|rule| rule.idempotent).reduce(|one, other| one || other)
+        };
+        Some(of(&self.granted)? & of(now)?)
+    }
+
+    fn denied(&self, target: &Target) -> Error {
         let allow = target.suggestion();
         self.warn(&format!(
             "denied: {}; to allow it, add {{ allow = {allow:?} }} to grants.http of this plugin's policy",
             cut(&target.to_string())
         ));
-        Err(Error::HttpRequestDenied)
+        Error::HttpRequestDenied
     }
 
-    /// Puts secrets into the headers, after all that is recorded of the request. One without a value is not sent.
+    /// Looks again whether the request is granted, because its commit may have taken long, and puts secrets into the
+    /// headers, after all that is recorded of it. One without a value is not sent.
     async fn reveal(&self, ready: &mut Ready) -> Result<(), Error> {
-        secrets::reveal(&mut ready.headers, &self.granted.grants.env, self.limits.http_headers).await.map_err(
-            |why| {
-                self.warn(&format!("denied: {}: {why}", cut(&ready.target.to_string())));
-                Error::HttpRequestDenied
-            },
-        )
+        let now = match effects::granted(&*self.caller).await {
+            Ok(now) => now,
+            Err(abort) => return self.end(abort).await.map(drop),
+        };
+        if self.allows(&ready.target, &now).is_none() {
+            return Err(self.denied(&ready.target));
+        }
+        let (env, now) = (&self.granted.grants.env, &now.grants.env);
+        secrets::reveal(&mut ready.headers, env, now, self.limits.http_headers).await.map_err(|why| {
+            self.warn(&format!("denied: {}: {why}", cut(&ready.target.to_string())));
+            Error::HttpRequestDenied
+        })
     }
 
     async fn sent(&self, ready: Ready, options: Option<RequestOptions>) -> Result<Answer, Error> {

@@ -13,7 +13,8 @@ use super::{Recorded, Verdict, line};
 use crate::{
     base::{Digest, UnixMillis, neutral_line},
     capabilities::{
-        Asked, Audience, Caller, Stopping, describe_answer, describe_change, describe_exchange, wit_call,
+        Asked, Audience, Caller, Granted, Stopping, describe_answer, describe_change, describe_exchange,
+        wit_call,
     },
     commands::out::Out,
     journal::{CHANGES, Call, Entry, Watcher},
@@ -220,6 +221,11 @@ impl Caller for Viewer {
 
     fn commit(&self) -> BoxFuture<'_, Result<(), Stopping>> {
         Box::pin(std::future::ready(Err(Stopping)))
+    }
+
+    fn granted(&self) -> Option<Arc<Granted>> {
+        // Nothing is done live.
+        Some(Arc::default())
     }
 
     fn changed(&self, _: wit_call::Change) {

@@ -61,11 +61,14 @@ impl Driver {
         if question.by_host {
             return self.asked_by_host(question).await;
         }
-        if question.again
-            && let Some(answers) = self.asked_before(&question.requests)
-        {
-            let _ = question.reply.send(answers);
-            return None;
+        if question.again {
+            // What it had begun to ask, and nobody was shown, is asked by what is granted now.
+            let before = self.asked_before(&question.requests);
+            let refused = || self.run.may_put(&question.requests).err().map(Err);
+            if let Some(answers) = before.or_else(refused) {
+                let _ = question.reply.send(answers);
+                return None;
+            }
         }
         let mut slots = self.slots(question.requests);
         if let Err(fault) = self.answer_early(&mut slots).await {

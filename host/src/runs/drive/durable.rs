@@ -174,6 +174,12 @@ impl Driver {
         }
     }
 
+    /// What the journal has new is to be committed, with the next effect if that comes soon.
+    pub(super) fn commit_soon(&mut self) {
+        let soon = Instant::now() + TaskRules::SHARED.duration();
+        self.durable.flush_at = Some(self.durable.flush_at.map_or(soon, |at| at.min(soon)));
+    }
+
     /// Commits what effects wait for. Where the store does not work now, they wait on.
     pub(super) async fn commit_for_effects(&mut self) -> Option<Outcome> {
         self.durable.effects.extend(self.run.take_commits());

@@ -61,6 +61,8 @@ enum Event {
     Slept,
     /// An effect waits for a commit.
     Commits,
+    /// One has ended, and may share the commit of the next.
+    CommitsSoon,
     Timer,
     HostStops,
 }
@@ -253,6 +255,7 @@ impl Driver {
             () = run.progressed.notified(), if reports => Event::Progressed,
             () = run.slept.notified(), if !unowned => Event::Slept,
             () = run.to_commit.notified(), if !promoting => Event::Commits,
+            () = run.to_commit_soon.notified(), if !unowned => Event::CommitsSoon,
             // It may park now.
             () = run.flights.ended(), if flying => Event::Slept,
             // Others need its room.
@@ -307,6 +310,10 @@ impl Driver {
             // The next timer is another one.
             Event::Slept => None,
             Event::Commits => self.commit_for_effects().await,
+            Event::CommitsSoon => {
+                self.commit_soon();
+                None
+            }
             Event::Timer => self.timer().await,
             // Its grace is over with the process.
             Event::HostStops if self.run.is_cancelled() => Some(Outcome::Cancelled),

@@ -219,6 +219,7 @@ async fn each_failpoint_has_a_scenario() {
     let listed = listed().await;
     let points = ROWS.iter().map(|row| row.point);
     let points = points.chain(crate::outgoing::FAILPOINTS).chain(crate::folders::FAILPOINTS);
+    let points = points.chain(crate::commits::FAILPOINTS);
     let visited: BTreeSet<String> = points.map(str::to_owned).collect();
     let unvisited: Vec<_> = listed.difference(&visited).collect();
     assert!(unvisited.is_empty(), "no row of `ROWS` visits {unvisited:?}");
