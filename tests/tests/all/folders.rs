@@ -1,6 +1,7 @@
 //! Tasks that use folders go on after any crash: what was read is read again or remembered, and no change happens twice.
 
 mod compared;
+mod writers;
 
 use std::fs;
 
