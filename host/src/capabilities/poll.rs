@@ -1,7 +1,7 @@
 //! `wasi:io/poll`. Grant: none needed. Class: wait where all pollables are timers (a sleep), else read.
 //! Records: `start` and `end` with the indices that were ready; `pollable.ready` its answer.
 
-use std::{future::Future, time::Duration};
+use std::{collections::HashMap, future::Future, time::Duration};
 
 use wasmtime::{
     StoreContextMut,
@@ -16,21 +16,20 @@ use crate::journal::{Call, Started};
 const LONG: Duration = Duration::from_secs(1);
 
 /// The pollables of a run that are timers, with their deadlines in its monotonic nanoseconds.
-/// A list: guests have a handful at once.
 #[derive(Default)]
-pub(super) struct Timers(Vec<(u32, u64)>);
+pub(super) struct Timers(HashMap<u32, u64>);
 
 impl Timers {
     pub(super) fn insert(&mut self, rep: u32, deadline: u64) {
-        self.0.push((rep, deadline));
+        self.0.insert(rep, deadline);
     }
 
     fn remove(&mut self, rep: u32) {
-        self.0.retain(|t| t.0 != rep);
+        self.0.remove(&rep);
     }
 
     fn deadline(&self, rep: u32) -> Option<u64> {
-        self.0.iter().find(|t| t.0 == rep).map(|t| t.1)
+        self.0.get(&rep).copied()
     }
 }
 

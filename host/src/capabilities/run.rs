@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use wasmtime::{PoolConcurrencyLimitError, Store, Trap, WasmBacktrace};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, WasmBacktrace, component::ResourceTableError};
 
 use super::{
     Abort, Listing, Prepared, Request, Response, Setup, State, Used,
@@ -19,6 +19,8 @@ const HOST_CALL: usize = 8 << 20;
 const HOST_CALL_SLACK: usize = 1 << 20;
 /// How much larger a function's result may be as values than as text: each takes some 40 bytes, whatever is in it.
 const VALUES: usize = 8;
+/// What wasmtime says where a guest holds too many handles; its error is a text.
+const HELD_TOO_MANY: &str = "store handle limit exceeded";
 /// What wasmtime says where a guest hands over more; its error type is private.
 const HANDED_OVER_TOO_MUCH: &str = "fuel allocated for hostcalls has been exhausted";
 
@@ -117,6 +119,7 @@ async fn listing(prepared: &Prepared, store: &mut Store<State>) -> wasmtime::Res
 fn store(prepared: &Prepared, setup: Setup) -> Result<Store<State>, Abort> {
     let state = State::new(setup);
     let (fuel, slice) = (state.limits.fuel, state.fuel_slice.max(1));
+    let handles = state.limits.handles as usize;
     let mut output = state.limits.output.as_usize().saturating_add(HOST_CALL_SLACK);
     if matches!(prepared.tools, Tools::Reflected(_)) {
         output = output.saturating_mul(VALUES);
@@ -124,6 +127,7 @@ fn store(prepared: &Prepared, setup: Setup) -> Result<Store<State>, Abort> {
     let mut store = Store::new(prepared.pre.component().engine(), state);
     store.limiter(|s| &mut s.limiter);
     store.set_hostcall_fuel(output.max(HOST_CALL));
+    store.set_max_component_handles(handles);
     // A guest yields after so much work, and at the latest when the epoch ticks; neither changes what it sees.
     store.epoch_deadline_async_yield_and_update(1);
     store.set_epoch_deadline(1);
@@ -280,6 +284,13 @@ fn abort(error: &wasmtime::Error, store: &Store<State>) -> Abort {
         };
     }
     let cause = error.root_cause().to_string();
+    if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) || cause.contains(HELD_TOO_MANY) {
+        return Abort::Limit {
+            name: "handles",
+            value: state.limits.handles.to_string(),
+            advice: "The plugin should drop timers, streams and requests that it needs no more.".into(),
+        };
+    }
     if cause.contains(HANDED_OVER_TOO_MUCH) {
         return too_large(store);
     }

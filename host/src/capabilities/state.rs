@@ -51,10 +51,12 @@ impl State {
     /// The state that one instance starts with.
     pub(super) fn new(setup: Setup) -> Self {
         let Setup { limits, grants, caller, seed, journal, began, flights, fuel_slice, meter } = setup;
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles as usize);
         Self {
             limiter: Limiter::new(limits.memory.0, meter),
             journal,
-            table: ResourceTable::new(),
+            table,
             clock: RunClock::new(began),
             timers: Timers::default(),
             asking: Asking::default(),

@@ -60,12 +60,19 @@ pub struct Limits {
     pub http_response_body: ByteSize,
     /// The headers of a request, and those of an answer: what servers commonly allow, and cookies.
     pub http_headers: ByteSize,
-    /// All bodies of a run together, both ways: they pass through the host's own memory.
+    /// All bodies of a run together, both ways, and the headers that it makes: they pass through the host's own
+    /// memory.
     pub http_bytes: ByteSize,
     /// One exchange, from look-up to the end of the answer; never longer than the active time that is left.
     pub http_time: Millis,
     /// Exchanges of a run at once; further ones wait.
     pub http_concurrency: u32,
+    /// Handles that a run holds at once: timers, streams, requests, and whatever else the host keeps something of for
+    /// it. A timer counts as two. Large event loops have some hundreds.
+    pub handles: u32,
+    /// Files, folders and listings of folders that a run has open at once. With 64 active runs it stays
+    /// below the 65,536 descriptors that a process commonly has, connections included.
+    pub open_files: u32,
     /// Active runs of this plugin at once.
     pub concurrency: u32,
     /// Waiting runs of this plugin at once that keep their instance.
@@ -103,6 +110,8 @@ impl Default for Limits {
             http_bytes: ByteSize::mib(64),
             http_time: Millis::from_secs(30),
             http_concurrency: 8,
+            handles: 8192,
+            open_files: 256,
             concurrency: 8,
             parked: 10_000,
         }

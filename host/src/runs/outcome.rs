@@ -335,6 +335,8 @@ fn limit_code(name: &str) -> &'static str {
         "active-time" => "limit_active_time",
         "output" => "limit_output",
         "questions" => "limit_questions",
+        "handles" => "limit_handles",
+        "open-files" => "limit_open_files",
         "http-bytes" => "limit_http_bytes",
         "limits.parked" | "host.waiting" | "host.memory" => "limit_waiting",
         _ => "limit_other",

@@ -173,6 +173,7 @@ impl HostDescriptor for State {
         if !self.node(&fd).map_err(trap)?.folder {
             return Err(ErrorCode::NotDirectory.into());
         }
+        self.room().map_err(trap)?;
         let op = self.op(Call::FileList, "list", &fd)?;
         let entries = self
             .look(&op, |state| {
@@ -181,6 +182,7 @@ impl HostDescriptor for State {
             })
             .await?;
         let stream = self.table.push(Listing(entries.into_iter()))?;
+        self.files().listings += 1;
         Ok(Resource::new_own(stream.rep()))
     }
 
@@ -434,6 +436,7 @@ impl HostDirectoryEntryStream for State {
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
         self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        self.files().listings -= 1;
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ use self::{
     seen::{Place, Seen},
     streams::Stream,
 };
-use super::State;
+use super::{Abort, State, state::Ended};
 use crate::journal::Call;
 
 /// Adds the interfaces.
@@ -74,6 +74,8 @@ pub(super) struct Files {
     /// What the guest holds, by its place in the table.
     nodes: BTreeMap<u32, Node>,
     streams: BTreeMap<u32, Stream>,
+    /// Listings of folders that the guest holds.
+    listings: usize,
     seen: Seen,
     /// Changes so far.
     changes: u32,
@@ -105,6 +107,7 @@ impl State {
                 roots: vec![None; grants],
                 nodes: BTreeMap::new(),
                 streams: BTreeMap::new(),
+                listings: 0,
                 seen: Seen::default(),
                 changes: 0,
                 stretch: 1,
@@ -120,8 +123,28 @@ impl State {
         }
     }
 
+    /// Room for one more of what a guest may have open.
+    fn room(&mut self) -> wasmtime::Result<()> {
+        let most = self.limits.open_files;
+        let files = self.files();
+        let held = |files: &Files| files.nodes.len() + files.listings + files.streams.len();
+        if held(files) >= most as usize {
+            files.streams.retain(|_, stream| stream.is_alive());
+        }
+        if held(files) < most as usize {
+            return Ok(());
+        }
+        let limit = Abort::Limit {
+            name: "open-files",
+            value: most.to_string(),
+            advice: "The plugin should close files and folders that it needs no more.".into(),
+        };
+        Err(Ended(limit).into())
+    }
+
     /// Gives the guest `node`.
     fn hold(&mut self, node: Node) -> wasmtime::Result<Resource<Descriptor>> {
+        self.room()?;
         let rep = self.table.push(Held)?.rep();
         self.files().nodes.insert(rep, node);
         Ok(Resource::new_own(rep))

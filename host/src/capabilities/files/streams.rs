@@ -38,6 +38,12 @@ pub(super) struct Stream {
     at: Option<u64>,
 }
 
+impl Stream {
+    pub(super) fn is_alive(&self) -> bool {
+        self.alive.strong_count() > 0
+    }
+}
+
 /// What the table holds of it.
 struct Handle(#[expect(dead_code, reason = "it lives as long as the stream")] Arc<()>);
 
@@ -180,6 +186,7 @@ impl State {
     }
 
     pub(super) fn input(&mut self, node: Node, at: u64) -> wasmtime::Result<Input> {
+        self.room()?;
         let alive = Arc::new(());
         let stream = Stream { alive: Arc::downgrade(&alive), node, at: Some(at) };
         let handle: DynInputStream = Box::new(Handle(alive));
@@ -189,6 +196,7 @@ impl State {
     }
 
     pub(super) fn output(&mut self, node: Node, at: Option<u64>) -> wasmtime::Result<Output> {
+        self.room()?;
         let alive = Arc::new(());
         let stream = Stream { alive: Arc::downgrade(&alive), node, at };
         let handle: DynOutputStream = Box::new(Handle(alive));
@@ -199,14 +207,14 @@ impl State {
 
     fn streams(&mut self, rep: u32, stream: Stream) {
         let streams = &mut self.files().streams;
-        streams.retain(|_, stream| stream.alive.strong_count() > 0);
+        streams.retain(|_, stream| stream.is_alive());
         streams.insert(rep, stream);
     }
 
     /// The stream over a file that has this place in the table, if one has.
     fn file_stream(&mut self, rep: u32) -> Option<&mut Stream> {
         let stream = self.files.as_mut()?.streams.get_mut(&rep)?;
-        (stream.alive.strong_count() > 0).then_some(stream)
+        stream.is_alive().then_some(stream)
     }
 
     /// Opens again what is behind a stream, where that was in another instance.

@@ -10,6 +10,7 @@
 
 mod body;
 mod exchange;
+mod fields;
 mod flights;
 mod grants;
 mod record;
@@ -134,7 +135,8 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)
 }
 
-/// Puts the host's own streams over wasmtime's.
+/// Puts the host's own streams and headers over wasmtime's.
 pub(super) fn shadow(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    body::link(linker)
+    body::link(linker)?;
+    fields::link(linker)
 }
