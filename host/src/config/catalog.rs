@@ -16,6 +16,9 @@ pub struct CatalogConfig {
     pub poll: Millis,
     /// Largest component. 64 MiB is three times the largest that Python's tools build.
     pub max_component: ByteSize,
+    /// Largest function of a component, as code. A compiler's time and memory grow faster than a function does: one of
+    /// 7 MB takes minutes. The largest of CPython's is below 512 KiB.
+    pub max_function: ByteSize,
     /// Largest policy file. Written by hand, so 256 KiB is far more than any.
     pub max_policy: ByteSize,
     /// Plugins in the folder. 256 keeps a scan cheap and `tools/list` readable.
@@ -56,6 +59,9 @@ impl CatalogConfig {
     /// How long a task that goes on waits for its plugin to be ready, before it is given back for a while: longer than a
     /// host needs to make its plugins ready from compiled code, and less than its lease.
     pub const PENDING: Millis = Millis::from_secs(5);
+    /// Components and modules that lie within each other: composed ones have three or four. The compiler's time and memory
+    /// grow with the square, to gigabytes for a file of 100 KB.
+    pub const NESTED: usize = 32;
     /// Arguments of one prompt: a person fills them in.
     pub const PROMPT_ARGUMENTS: usize = 64;
     /// Longest name of a prompt's argument, in bytes: as for tools.
@@ -100,6 +106,7 @@ impl Default for CatalogConfig {
             settle: Millis::from_secs(1),
             poll: Millis(500),
             max_component: ByteSize::mib(64),
+            max_function: ByteSize::mib(1),
             max_policy: ByteSize::kib(256),
             max_plugins: 256,
             max_tools: 128,

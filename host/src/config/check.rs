@@ -280,6 +280,7 @@ fn catalog(c: &Config) -> Result<(), Wrong> {
     span("catalog", "settle", k.settle, false)?;
     span("catalog", "poll", k.poll, false)?;
     size_at_least("catalog", "max-component", k.max_component, ByteSize(8))?;
+    size_at_least("catalog", "max-function", k.max_function, ByteSize(1))?;
     size_at_least("catalog", "max-policy", k.max_policy, ByteSize(1))?;
     at_least("catalog", "max-plugins", k.max_plugins.into(), 1)?;
     at_least("catalog", "max-tools", k.max_tools.into(), 1)?;

@@ -67,8 +67,9 @@ impl Engine {
                 Err(e) => tracing::warn!(%digest, "the compiled form does not load, compiling again: {e:#}"),
             }
         }
-        let component =
-            Component::from_binary(&self.wasmtime, bytes).map_err(|e| not_a_component(bytes, &e))?;
+        let compiled = Component::from_binary(&self.wasmtime, bytes);
+        trim();
+        let component = compiled.map_err(|e| not_a_component(bytes, &e))?;
         if let Some(cache) = &self.cache {
             let saved =
                 component.serialize().map_err(std::io::Error::other).and_then(|c| cache.save(digest, &c));
@@ -87,6 +88,17 @@ impl Engine {
         // mode 0700 and is never written again (a new form takes its name by a rename). Who could still change
         // it is this process's own user, who could as well read the key and sign.
         unsafe { Component::deserialize_file(&self.wasmtime, form.path()) }
+    }
+}
+
+/// Gives back what compiling took: the allocator keeps hundreds of megabytes of a large component's otherwise, in the
+/// arenas of the threads that compiled.
+#[allow(unsafe_code)]
+fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it takes no pointers, and is safe to call at any time and on any thread (malloc_trim(3)).
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

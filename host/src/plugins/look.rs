@@ -37,6 +37,7 @@ impl Looked {
 /// # Errors
 /// Why a host refuses it before anything is listed, or what failed on our side.
 pub async fn look(engine: &Engine, digest: Digest, bytes: &[u8], config: &Config) -> Result<Looked, Stop> {
+    check::compiles(bytes, config.catalog.max_function)?;
     let component =
         engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
     let linked = Linked::new(engine).map_err(|e| Stop::Failed(format!("{e:#}")))?;
