@@ -233,6 +233,14 @@ impl Host {
         command::run(command::layby(self.setup.root(), &all)).await
     }
 
+    /// What a command on this host's data prints for people.
+    pub async fn command_text(&self, args: &[&str]) -> String {
+        let data = self.setup.data().display().to_string();
+        let all = args.iter().copied().chain(["--data", data.as_str()]);
+        let done = command::run(command::layby(self.setup.root(), all)).await;
+        done.out + &done.err
+    }
+
     /// What `layby plugins` says of one plugin.
     pub async fn plugin(&self, name: &str) -> Value {
         let done = self.command(&["plugins"]).await;

@@ -19,6 +19,7 @@ mod extension;
 mod folders;
 mod grants;
 mod hardening;
+mod hostile;
 mod http;
 mod idempotency;
 mod inline;

@@ -1,0 +1,9 @@
+;; Writes a file of its folder, for another caller to read, where it may only read.
+(module
+  (import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $folders (param i32)))
+  (import "wasi:filesystem/types@0.2.0" "[method]descriptor.open-at" (func $open (param i32 i32 i32 i32 i32 i32 i32)))
+  (data (i32.const 1100) "drop.")
+  (func (export "layby:plugin/tools@1.0.0#call-tool") (param $name i32) (param $name_len i32) (param $args i32) (param $args_len i32) (result i32)
+    (call $folders (i32.const 1024))
+    (call $open (i32.load (i32.load (i32.const 1024))) (i32.const 0) (i32.const 1100) (i32.const 5) (i32.const 1) (i32.const 2) (i32.const 1040))
+    (call $say (i32.load8_u (i32.const 1040)))))

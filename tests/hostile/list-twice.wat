@@ -1,0 +1,3 @@
+;; Lists two tools of one name.
+;;@ [{"name": "twice"}, {"name": "twice"}]
+(module)

@@ -1,0 +1,17 @@
+;; Asks one form: 1 where it was answered. What it was told otherwise is at 320.
+(func $ask (param $message i32) (param $message_len i32) (param $schema i32) (param $schema_len i32) (result i32)
+  (i32.store (i32.const 256) (i32.const 304))
+  (i32.store (i32.const 260) (i32.const 1))
+  (i32.store (i32.const 264) (i32.const 0))
+  (i32.store (i32.const 268) (local.get $message))
+  (i32.store (i32.const 272) (local.get $message_len))
+  (i32.store (i32.const 276) (local.get $schema))
+  (i32.store (i32.const 280) (local.get $schema_len))
+  (call $request_input (i32.const 256) (i32.const 1) (i32.const 320))
+  (i32.eqz (i32.load8_u (i32.const 320))))
+(data (i32.const 304) "q")
+;; A result with what `$ask` was told: the reason, or the number of the case.
+(func $told (result i32)
+  (if (result i32) (i32.eq (i32.load8_u (i32.const 324)) (i32.const 2))
+    (then (call $ok (i32.load (i32.const 328)) (i32.load (i32.const 332))))
+    (else (call $say (i32.load8_u (i32.const 324))))))

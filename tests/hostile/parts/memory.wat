@@ -1,0 +1,1 @@
+(memory (export "memory") 2)

@@ -1,0 +1,20 @@
+;; A result with the `$len` bytes of text at `$at`.
+(func $ok (param $at i32) (param $len i32) (result i32)
+  (i32.store (i32.const 512) (i32.const 0))
+  (i32.store (i32.const 516) (i32.const 576))
+  (i32.store (i32.const 520) (i32.const 1))
+  (i32.store (i32.const 524) (i32.const 0))
+  (i32.store (i32.const 536) (i32.const 0))
+  (i32.store (i32.const 576) (i32.const 0))
+  (i32.store (i32.const 580) (local.get $at))
+  (i32.store (i32.const 584) (local.get $len))
+  (i32.const 512))
+;; A result with `$n` as text.
+(func $say (param $n i32) (result i32) (local $at i32)
+  (local.set $at (i32.const 700))
+  (loop $digit
+    (local.set $at (i32.sub (local.get $at) (i32.const 1)))
+    (i32.store8 (local.get $at) (i32.add (i32.const 48) (i32.rem_u (local.get $n) (i32.const 10))))
+    (local.set $n (i32.div_u (local.get $n) (i32.const 10)))
+    (br_if $digit (local.get $n)))
+  (call $ok (local.get $at) (i32.sub (i32.const 700) (local.get $at))))

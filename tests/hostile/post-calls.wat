@@ -1,0 +1,6 @@
+;; Calls its host after it has returned its result.
+(module
+  (import "layby:plugin/call@1.0.0" "log" (func $log (param i32 i32 i32)))
+  (func (export "cabi_post_layby:plugin/tools@1.0.0#call-tool") (param i32) (call $log (i32.const 4) (i32.const 0) (i32.const 1)))
+  (func (export "layby:plugin/tools@1.0.0#call-tool") (param $name i32) (param $name_len i32) (param $args i32) (param $args_len i32) (result i32)
+    (call $say (i32.const 1))))

@@ -1,0 +1,5 @@
+;; Asks for more random bytes than there is memory on earth.
+(module
+  (import "wasi:random/random@0.2.0" "get-random-bytes" (func $bytes (param i64 i32)))
+  (func (export "layby:plugin/tools@1.0.0#call-tool") (param $name i32) (param $name_len i32) (param $args i32) (param $args_len i32) (result i32)
+    (call $bytes (i64.const -1) (i32.const 1024)) (call $say (i32.const 0))))

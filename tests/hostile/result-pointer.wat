@@ -1,0 +1,4 @@
+;; Returns a text beyond the end of its memory.
+(module
+  (func (export "layby:plugin/tools@1.0.0#call-tool") (param $name i32) (param $name_len i32) (param $args i32) (param $args_len i32) (result i32)
+    (call $ok (i32.const -16) (i32.const 4096))))

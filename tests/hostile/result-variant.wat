@@ -1,0 +1,4 @@
+;; Returns a variant that its type does not have.
+(module
+  (func (export "layby:plugin/tools@1.0.0#call-tool") (param $name i32) (param $name_len i32) (param $args i32) (param $args_len i32) (result i32)
+    (drop (call $say (i32.const 1))) (i32.store (i32.const 576) (i32.const 77)) (i32.const 512)))

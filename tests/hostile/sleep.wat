@@ -1,0 +1,6 @@
+;; Sleeps for a century.
+(module
+  (import "wasi:clocks/monotonic-clock@0.2.0" "subscribe-duration" (func $timer (param i64) (result i32)))
+  (import "wasi:io/poll@0.2.0" "[method]pollable.block" (func $block (param i32)))
+  (func (export "layby:plugin/tools@1.0.0#call-tool") (param $name i32) (param $name_len i32) (param $args i32) (param $args_len i32) (result i32)
+    (call $block (call $timer (i64.const 3000000000000000000))) (call $say (i32.const 0))))

@@ -1,0 +1,14 @@
+;; Opens 100 files and timers, and traps while it holds them.
+(module
+  (import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $folders (param i32)))
+  (import "wasi:filesystem/types@0.2.0" "[method]descriptor.open-at" (func $open (param i32 i32 i32 i32 i32 i32 i32)))
+  (import "wasi:clocks/monotonic-clock@0.2.0" "subscribe-duration" (func $timer (param i64) (result i32)))
+  (data (i32.const 1100) "bait.")
+  (func (export "layby:plugin/tools@1.0.0#call-tool") (param $name i32) (param $name_len i32) (param $args i32) (param $args_len i32) (result i32) (local $n i32)
+    (call $folders (i32.const 1024))
+    (loop $more
+      (call $open (i32.load (i32.load (i32.const 1024))) (i32.const 0) (i32.const 1100) (i32.const 5) (i32.const 0) (i32.const 1) (i32.const 1040))
+      (drop (call $timer (i64.const 3000000000000000000)))
+      (local.set $n (i32.add (local.get $n) (i32.const 1)))
+      (br_if $more (i32.lt_u (local.get $n) (i32.const 100))))
+    (unreachable)))
