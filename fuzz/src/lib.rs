@@ -1,7 +1,9 @@
 //! What the fuzz targets share.
 //!
-//! The journal's room is taken in by path, with the one type of `base` that it uses: the host itself would bring
-//! wasmtime, to be compiled with coverage. That it compiles here shows that it is as pure as it says.
+//! The journal's room is taken in by path, with the one type of `base` that it uses, and so is what decides about requests by HTTP:
+//! the host itself would bring wasmtime, to be compiled with coverage. That it compiles here shows that it is as pure as it says.
+
+pub mod capabilities;
 
 // A part of the host, of which the targets use a part.
 #[allow(dead_code)]

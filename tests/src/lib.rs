@@ -5,6 +5,7 @@ pub mod chameleon;
 pub mod client;
 pub mod command;
 mod dice;
+mod dns;
 pub mod guests;
 pub mod host;
 pub mod issuer;
@@ -16,16 +17,19 @@ pub mod rows;
 pub mod schema;
 mod setup;
 pub mod severed;
+mod tls;
 pub mod wait;
 mod warm;
 
 pub use balance::Balancer;
 pub use client::{Client, Reply};
 pub use dice::Dice;
+pub use dns::Dns;
 pub use host::{Host, Setup};
 pub use older::Older;
 pub use recorder::Recorder;
 pub use severed::Severed;
+pub use tls::{Authority, TlsServer};
 pub use wait::eventually;
 
 use serde_json::Value;

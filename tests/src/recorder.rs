@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
@@ -39,6 +39,7 @@ type All = Arc<Mutex<Vec<Seen>>>;
 pub struct Recorder {
     address: SocketAddr,
     seen: All,
+    hanging: Arc<()>,
     serving: JoinHandle<()>,
 }
 
@@ -48,14 +49,24 @@ impl Recorder {
     /// # Panics
     /// Without one.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::on("127.0.0.1:0").await
+    }
+
+    /// Listens on `address`.
+    ///
+    /// # Panics
+    /// Where that is taken.
+    pub async fn on(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let seen = All::default();
-        let app = Router::new().fallback(answer).with_state(seen.clone());
+        let hanging = Arc::new(());
+        let shared = (seen.clone(), Arc::downgrade(&hanging));
+        let app = Router::new().fallback(answer).with_state(shared);
         let serving = tokio::spawn(async move {
             let _ = axum::serve(listener, app).await;
         });
-        Self { address, seen, serving }
+        Self { address, seen, hanging, serving }
     }
 
     /// `http://127.0.0.1:PORT`.
@@ -71,6 +82,11 @@ impl Recorder {
     /// All requests so far, whether or not they were answered.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Requests for `/hang` whose clients are still there.
+    pub fn waiting(&self) -> usize {
+        Arc::strong_count(&self.hanging) - 1
     }
 
     /// Method and path of each.
@@ -90,7 +106,7 @@ impl Drop for Recorder {
     }
 }
 
-async fn answer(State(all): State<All>, request: Request) -> Response {
+async fn answer(State((all, hanging)): State<(All, Weak<()>)>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, usize::MAX).await.map(|b| b.to_vec()).unwrap_or_default();
     let path = head.uri.path().to_owned();
@@ -103,7 +119,11 @@ async fn answer(State(all): State<All>, request: Request) -> Response {
     };
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
     match path.split('/').collect::<Vec<_>>()[..] {
-        [_, "hang"] => std::future::pending().await,
+        [_, "hang"] => {
+            // Dropped when the client leaves.
+            let _held = hanging.upgrade();
+            std::future::pending().await
+        }
         [_, "slow", ms] => {
             tokio::time::sleep(Duration::from_millis(number(ms))).await;
             format!("ok {count}").into_response()

@@ -10,6 +10,7 @@ mod neutral;
 mod own;
 mod piece;
 mod pool;
+mod quoted;
 mod tls;
 mod units;
 
@@ -25,5 +26,6 @@ pub use neutral::{neutral_line, neutral_text};
 pub use own::{is_own, listens};
 pub use piece::{Blob, Piece};
 pub use pool::{Class, Part, Pool, Taken, Turn};
+pub use quoted::{quoted, quoted_key};
 pub use tls::choose_tls;
 pub use units::{ByteSize, Millis, UnixMillis};

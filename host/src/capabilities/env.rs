@@ -6,9 +6,14 @@
 use wasmtime::component::{ComponentType, HasSelf, Linker, Lower};
 use wasmtime_wasi::p2::bindings::cli::{environment, exit};
 
-use super::{Abort, State, secrets::placeholder, state::Ended};
-use crate::config::EnvValue;
+use super::{Abort, State, secrets::placeholder, state::Ended, wit_call::LogLevel};
+use crate::{
+    base::{quoted, quoted_key},
+    config::EnvValue,
+};
 
+/// Bytes of a setting's name in the log.
+const KEY: usize = 100;
 /// The name that a guest sees as its program's.
 const PROGRAM: &str = "plugin";
 
@@ -71,7 +76,17 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         store.func_wrap("get", |mut store, (key,): (String,)| {
             let state: &mut State = store.data_mut();
             state.journal.note("config", key.as_bytes());
-            Ok((Ok::<_, ConfigError>(state.granted.grants.config.get(&key).cloned()),))
+            let value = state.granted.grants.config.get(&key).cloned();
+            if value.is_none() {
+                // Many ask for what may be missing.
+                let shown = &key[..key.floor_char_boundary(KEY)];
+                let line = format!("{} = {}", quoted_key(shown), quoted("…"));
+                let text = format!(
+                    "there is no setting {shown:?}; to give it one, add {line} to grants.config of this plugin's policy"
+                );
+                state.tell_once(LogLevel::Info, &text);
+            }
+            Ok((Ok::<_, ConfigError>(value),))
         })?;
         store.func_wrap("get-all", |mut store, (): ()| {
             let state: &mut State = store.data_mut();

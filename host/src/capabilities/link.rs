@@ -16,7 +16,7 @@ use super::{
     bindings::{completions, exports::layby::plugin as own, prompts, resources},
     call, env, files, http, poll,
     reflect::Reflected,
-    stdio, table,
+    sockets, stdio, table,
 };
 use crate::engine::Engine;
 
@@ -214,6 +214,7 @@ fn wire(l: &mut Linker<State>) -> wasmtime::Result<()> {
     files::link(l)?;
     call::link(l)?;
     http::shadow(l)?;
+    sockets::shadow(l)?;
     l.allow_shadowing(false);
     Ok(())
 }

@@ -6,6 +6,7 @@
 mod answers;
 mod call;
 mod clock;
+mod denied;
 mod effects;
 mod env;
 mod files;
@@ -19,6 +20,7 @@ mod reflect;
 mod result;
 mod run;
 mod secrets;
+mod sockets;
 mod state;
 mod stdio;
 mod table;
@@ -32,7 +34,7 @@ pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 
 pub use answers::describe as describe_answer;
 pub use clock::Began;
-pub use files::{Granted, describe_change};
+pub use files::{Granted, describe_change, is_secret, is_written};
 pub use http::{Flights, describe as describe_exchange};
 pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;

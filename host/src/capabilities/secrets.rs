@@ -7,13 +7,33 @@ use std::collections::BTreeMap;
 use axum::http::{HeaderMap, HeaderValue};
 
 use crate::{
-    base::{ByteSize, read_file},
+    base::{ByteSize, quoted, quoted_key, read_file},
     config::{EnvValue, Limits},
 };
 
+/// How a placeholder begins; it goes on with the variable's name.
+const BEGIN: &str = "{layby-secret:";
+
 /// What the guest sees of the secret variable `name`: the same for every run, and nobody else's text.
 pub(super) fn placeholder(name: &str) -> String {
-    format!("{{layby-secret:{name}}}")
+    format!("{BEGIN}{name}}}")
+}
+
+/// The first name in a placeholder of a variable that `env` does not have.
+fn unknown(headers: &HeaderMap, env: &BTreeMap<String, EnvValue>) -> Option<String> {
+    let begin = BEGIN.as_bytes();
+    headers.values().find_map(|value| {
+        let mut rest = value.as_bytes();
+        while let Some(at) = find(rest, begin) {
+            rest = &rest[at + begin.len()..];
+            let end = rest.iter().position(|b| *b == b'}')?;
+            let name = std::str::from_utf8(&rest[..end]).ok().filter(|name| !env.contains_key(*name));
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
+                return Some(name.to_owned());
+            }
+        }
+        None
+    })
 }
 
 /// Variables by their names.
@@ -30,6 +50,12 @@ pub(super) async fn reveal(
     now: &Env,
     most: ByteSize,
 ) -> Result<(), String> {
+    if let Some(name) = unknown(headers, env) {
+        let (key, secret) = (quoted_key(&name), quoted(&name));
+        return Err(format!(
+            "the secret variable {name:?} is not granted; to allow it, add {key} = {{ secret = {secret} }} to grants.env of this plugin's policy"
+        ));
+    }
     let mut room = most.as_usize();
     for (name, kind) in env {
         let mark = placeholder(name);
@@ -156,6 +182,8 @@ mod tests {
         assert!(refused.contains("more than 100B"), "{refused}");
         std::fs::write(dir.path().join("token"), "\n").unwrap();
         for (name, why) in [
+            ("NEW", "add NEW = { secret = \"NEW\" } to grants.env"),
+            ("a b", "add \"a b\" = { secret = \"a b\" } to"),
             ("TOKEN", "is empty"),
             ("OTHER", "No such file"),
             ("ABSENT", "has no LAYBY_NO_SUCH"),

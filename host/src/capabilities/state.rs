@@ -12,6 +12,7 @@ use super::{
     Abort, Caller, Granted, Setup,
     call::Asking,
     clock::RunClock,
+    denied::Denied,
     files::Files,
     http::{Flights, Http},
     poll::Timers,
@@ -35,6 +36,7 @@ pub struct State {
     pub(super) clock: RunClock,
     pub(super) timers: Timers,
     pub(super) asking: Asking,
+    pub(super) denied: Denied,
     pub(super) http: Option<Box<Http>>,
     pub(super) files: Option<Box<Files>>,
     /// The end of a write is not committed yet: it is before the guest says anything to anybody.
@@ -60,6 +62,7 @@ impl State {
             clock: RunClock::new(began),
             timers: Timers::default(),
             asking: Asking::default(),
+            denied: Denied::default(),
             http: None,
             files: None,
             owes: false,

@@ -152,7 +152,8 @@ fn ask(kind: &str) -> Result<(), String> {
 /// `METHOD URL-PATTERN`; the pattern's own rules are the capability's.
 fn http(rule: &str) -> Result<(), String> {
     let good = rule.split_once(' ').is_some_and(|(method, url)| {
-        !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase() || b == b'*') && web(url.trim())
+        let letter = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || matches!(b, b'*' | b'-');
+        !method.is_empty() && method.bytes().all(letter) && web(url.trim())
     });
     if good {
         return Ok(());
@@ -169,7 +170,7 @@ fn web(url: &str) -> bool {
         !host.is_empty()
             && !host.contains('@')
             && !url.chars().any(|c| c.is_whitespace() || c.is_control())
-            && !path.contains("..")
+            && !path.split('/').any(|part| part == "..")
     })
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::base::{ByteSize, Digest, Millis};
+use crate::base::{ByteSize, Digest, Millis, quoted};
 
 /// The effective policy of a plugin: its file over `layby.toml` over the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,6 +73,8 @@ pub struct Limits {
     /// Files, folders and listings of folders that a run has open at once. With 64 active runs it stays
     /// below the 65,536 descriptors that a process commonly has, connections included.
     pub open_files: u32,
+    /// What a run may write to files, in all; no file is written or made longer beyond it either.
+    pub file_bytes: ByteSize,
     /// Active runs of this plugin at once.
     pub concurrency: u32,
     /// Waiting runs of this plugin at once that keep their instance.
@@ -112,6 +114,7 @@ impl Default for Limits {
             http_concurrency: 8,
             handles: 8192,
             open_files: 256,
+            file_bytes: ByteSize::mib(1024),
             concurrency: 8,
             parked: 10_000,
         }
@@ -217,6 +220,9 @@ pub struct HttpGrant {
     /// Re-sent after a crash.
     #[serde(default)]
     pub idempotent: bool,
+    /// Addresses beside those of the public internet that the host's name may have: `10.1.2.3` or `10.1.0.0/16`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<String>,
 }
 
 /// The value of an environment variable.
@@ -293,4 +299,12 @@ pub struct FileGrant {
     /// May the guest change it?
     #[serde(default)]
     pub write: bool,
+}
+
+impl FileGrant {
+    /// As a policy has it.
+    pub fn line(&self) -> String {
+        let (host, guest) = (quoted(&self.host.to_string_lossy()), quoted(&self.guest));
+        format!("{{ host = {host}, guest = {guest}, write = {} }}", self.write)
+    }
 }

@@ -20,8 +20,8 @@ use super::{
     sealed, swap,
 };
 use crate::{
-    base::{ByteSize, Digest},
-    capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, list},
+    base::{ByteSize, Digest, read_file},
+    capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, is_secret, is_written, list},
     config::{CatalogConfig, Config, EnvValue, Grants, Limits, Policy, load_policy},
     engine::Engine,
     store::{PluginRow, Sealed, Store, Vault},
@@ -181,7 +181,7 @@ impl Checker {
             );
         }
         let with_grants = self.gets_grants(past, digest, &text, &policy);
-        let granted = self.grants(&policy, with_grants)?;
+        let granted = self.grants(name, &policy, with_grants)?;
         let prepared = self.prepare(name, digest, bytes)?;
         let declared = self.list(name, digest, &prepared)?;
         let built = declare::build(&declared, &policy, &self.config.catalog, true)?;
@@ -231,7 +231,7 @@ impl Checker {
         let declared = Declared::from_row(&row.listed)
             .map_err(|e| Stop::Failed(format!("its lists in the store cannot be read: {e}")))?;
         let with_grants = !row.without_grants;
-        let granted = self.grants(&policy, with_grants)?;
+        let granted = self.grants(&row.name, &policy, with_grants)?;
         let bytes = self.kept(digest)?;
         let prepared = self.prepare(&row.name, digest, &bytes)?;
         let built = declare::build(&declared, &policy, &self.config.catalog, false)?;
@@ -253,17 +253,39 @@ impl Checker {
             .map_err(|e| Problem::bad_policy(e.to_string()))
     }
 
-    fn grants(&self, policy: &Policy, given: bool) -> Result<Arc<Granted>, Problem> {
+    fn grants(&self, name: &str, policy: &Policy, given: bool) -> Result<Arc<Granted>, Problem> {
         if !given {
             return Ok(Arc::new(Granted::default()));
         }
-        let mut forbidden = forbidden(&self.config);
-        for value in policy.grants.env.values() {
-            if let EnvValue::SecretFile { secret_file } = value {
-                forbidden.push(secret_file.clone());
-            }
-        }
-        Granted::resolve(&policy.grants, &forbidden).map_err(Problem::bad_grant)
+        let mut own = self.own(&policy.grants);
+        let others = self.others(name);
+        own.extend(others.iter().flat_map(|theirs| secrets(&theirs.grants)).cloned());
+        let written = others.iter().flat_map(|theirs| &theirs.grants.files).filter(|grant| grant.write);
+        written.for_each(|grant| is_written(&grant.host, &own));
+        // A plugin that was given a folder before is not given this.
+        secrets(&policy.grants).for_each(|file| is_secret(file));
+        Granted::resolve(&policy.grants, &own).map_err(Problem::bad_grant)
+    }
+
+    /// What this host lives by, and the secrets of one plugin: no folder may have to do with it.
+    pub(super) fn own(&self, grants: &Grants) -> Vec<PathBuf> {
+        let folders = [&self.config.serve.data, &self.config.serve.plugins].map(|p| absolute(p));
+        let files = [&self.config.auth.tokens_file, &self.config.store.seal_key];
+        let files = files.into_iter().filter(|path| !path.as_os_str().is_empty()).map(|p| absolute(p));
+        let own = folders.into_iter().chain(self.config.file.clone()).chain(files);
+        own.chain(secrets(grants).cloned()).collect()
+    }
+
+    /// The policies of all other plugins in the folder, as far as they can be read: whatever is wrong with one is its own plugin's
+    /// refusal.
+    fn others(&self, name: &str) -> Vec<Policy> {
+        let folder = &self.config.serve.plugins;
+        let Ok(found) = scan::scan(folder) else { return Vec::new() };
+        let read = |other: &String| {
+            let text = read_file(&scan::policy_path(folder, other), self.config.catalog.max_policy).ok()?;
+            self.policy(other, &String::from_utf8(text).ok()?).ok()
+        };
+        found.policies.iter().filter(|other| *other != name).filter_map(read).collect()
     }
 
     pub(super) fn prepare(&self, name: &str, digest: Digest, bytes: &[u8]) -> Result<Prepared, Stop> {
@@ -394,11 +416,12 @@ pub(super) async fn listing(
     }
 }
 
-/// What no grant may reach: what this host lives by.
-fn forbidden(config: &Config) -> Vec<PathBuf> {
-    let folders = [&config.serve.data, &config.serve.plugins].map(|p| absolute(p));
-    let key = Some(&config.store.seal_key).filter(|key| !key.as_os_str().is_empty()).map(|key| absolute(key));
-    folders.into_iter().chain(key).chain(config.file.clone()).collect()
+/// The files that hold secrets of a plugin's.
+fn secrets(grants: &Grants) -> impl Iterator<Item = &PathBuf> {
+    grants.env.values().filter_map(|value| match value {
+        EnvValue::SecretFile { secret_file } => Some(secret_file),
+        _ => None,
+    })
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -231,7 +231,7 @@ impl Checker {
             let limits = &policy.limits;
             (Pool::parted(limits.concurrency.into()), Pool::whole(limits.parked.into()))
         });
-        let granted = Granted::of(&policy.grants).map_err(Stop::Failed)?;
+        let granted = Granted::beside(&policy.grants, &self.own(&policy.grants)).map_err(Stop::Failed)?;
         let plugin = Plugin { name, digest, policy, granted, prepared, slots, waiting };
         Ok((Arc::new(plugin), built))
     }

@@ -148,6 +148,18 @@ pub(super) fn granted(asks: &[String], kind: QuestionKind, url: Option<&str>) ->
     })
 }
 
+/// The grant that allows a question with this URL: without its query, which may have secrets.
+pub(super) fn url_grant(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(mut url) => {
+            url.set_query(None);
+            url.set_fragment(None);
+            format!("url {url}")
+        }
+        Err(_) => "url https://HOST/".to_owned(),
+    }
+}
+
 /// True where `url` lies under `prefix`: the same scheme, host and port, and a path below the
 /// prefix's, compared by whole segments. A prefix such as `https://` allows every host.
 fn url_under(prefix: &str, url: &str) -> bool {
@@ -188,6 +200,19 @@ mod tests {
         ];
         for (prefix, url, expected) in cases {
             assert_eq!(url_under(prefix, url), expected, "{prefix} {url}");
+        }
+    }
+
+    #[test]
+    fn what_is_suggested_allows_it_and_tells_no_secret() {
+        for url in [
+            "https://a.example/x?token=hunter2#y",
+            "https://b\u{fc}cher.example/\u{fc}",
+            "http://a.example:8080",
+        ] {
+            let grant = url_grant(url);
+            assert!(grant.is_ascii() && !grant.contains("hunter2"), "{grant}");
+            assert!(granted(&[grant], QuestionKind::Url, Some(url)), "{url}");
         }
     }
 

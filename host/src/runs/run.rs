@@ -276,7 +276,7 @@ impl Run {
             lock(&self.missing).note(kind, granted);
             if !granted {
                 let line = match (kind, url) {
-                    (QuestionKind::Url, Some(url)) => format!("url {url}"),
+                    (QuestionKind::Url, Some(url)) => ask::url_grant(url),
                     (QuestionKind::Url, None) => "url https://HOST/".into(),
                     (QuestionKind::Form, _) => "form".into(),
                     (QuestionKind::Sampling, _) => "sampling".into(),

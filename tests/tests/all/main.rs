@@ -1,6 +1,7 @@
 //! Black-box tests: one file per topic, each promise of the design through the real binary.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod attacks;
 mod auth;
 mod blobs;
 mod bridge;
@@ -11,10 +12,12 @@ mod commands;
 mod commits;
 mod contract;
 mod crash;
+mod denials;
 mod dev;
 mod docs;
 mod durable;
 mod durable_languages;
+mod escapes;
 mod extension;
 mod folders;
 mod grants;

@@ -167,6 +167,23 @@ async fn a_run_that_moves_too_much_is_stopped() {
     assert_eq!(server.lines().len(), 1);
 }
 
+/// A server that never answers holds a run no longer than the run may last, inline and as a task; its connection ends with it.
+#[tokio::test]
+async fn a_request_ends_with_its_run() {
+    let server = Recorder::start().await;
+    let host = host(&[all(&server)], "[limits]\nactive-time = \"1s\"\n[call]\ndeadline = \"300ms\"").await;
+    let hang = json!({ "requests": [{ "url": format!("{}/hang", server.origin()) }] });
+    let begin = Instant::now();
+    let id = host.client().task("fetch", hang.clone()).await;
+    let task = host.client().status(&id, "completed").await;
+    assert_eq!(result_code(&task["result"]), "limit_active_time", "{task}");
+    let reply = host.client_with(json!({})).call("fetch", hang).await;
+    assert_eq!(result_code(reply.result()), "limit_active_time");
+    // `http-time` is 30 s.
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    eventually("no connection is left", || async { (server.waiting() == 0).then_some(()) }).await;
+}
+
 #[tokio::test]
 async fn many_at_once_wait_for_each_other() {
     let server = Recorder::start().await;

@@ -18,7 +18,9 @@ fn with(host: &Host, token: &str) -> Client {
 /// A host whose callers have these bounds, and two of them.
 async fn host(callers: &str) -> (Host, [String; 2]) {
     let config = format!("[auth]\ntokens-file = \"tokens.toml\"\n{callers}");
-    let setup = Setup::probe("[call]\ndeadline = \"500ms\"\nlinger = \"0s\"\nhold = \"1s\"\n").plugin("echo", "").config(&config);
+    let setup = Setup::probe("[call]\ndeadline = \"500ms\"\nlinger = \"0s\"\nhold = \"1s\"\n")
+        .plugin("echo", "")
+        .config(&config);
     let tokens = [token(&setup, "one").await, token(&setup, "two").await];
     (setup.start().await, tokens)
 }

@@ -133,6 +133,7 @@ impl HostDescriptor for State {
     }
 
     async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
+        self.may_write(Some(size), 0)?;
         let op = self.op(Call::FileLook, "set-size", &fd)?.with(&size.to_le_bytes());
         self.change(&op, (), move |state| {
             let of = state.opened(&fd)?;
@@ -159,6 +160,7 @@ impl HostDescriptor for State {
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
         let len = bytes.len() as u64;
+        self.may_write(Some(offset), len)?;
         let op =
             self.op(Call::FileLook, "write", &fd)?.with(&offset.to_le_bytes()).with(&bytes).one_of_many();
         self.change(&op, (), move |state| {
@@ -265,6 +267,7 @@ impl HostDescriptor for State {
         let writable = self.granted.grants.files[place.0].write;
         let makes = how.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE);
         if !writable && (makes || flags.contains(DescriptorFlags::WRITE)) {
+            self.deny_change("write", &[(place.0, super::seen::join(&place.1, &opening.path))]);
             return Err(ErrorCode::NotPermitted.into());
         }
         if !makes {
@@ -419,6 +422,7 @@ impl State {
             return Err(ErrorCode::IsDirectory.into());
         }
         if !self.granted.grants.files[node.place.0].write {
+            self.deny_change("write", std::slice::from_ref(&node.place));
             return Err(ErrorCode::NotPermitted.into());
         }
         self.output(node, at).map_err(trap)

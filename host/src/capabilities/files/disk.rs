@@ -8,6 +8,8 @@ use std::{
     future::Future,
     io::{self, IoSlice},
     os::unix::fs::FileExt as _,
+    path::PathBuf,
+    sync::Arc,
 };
 
 use futures::FutureExt as _;
@@ -28,6 +30,7 @@ use wasmtime_wasi::{
 
 use super::{
     record::{Opened, Outcome},
+    root,
     seen::{Place, Print},
 };
 use crate::{
@@ -45,6 +48,8 @@ pub(super) struct Disk {
     table: ResourceTable,
     /// The file that was hashed last, how it looked, and its hash: a large one is read piece by piece.
     hashed: Option<(Place, (u64, u64, u64), u64)>,
+    /// What the host itself lives by.
+    own: Arc<[PathBuf]>,
 }
 
 impl WasiView for Disk {
@@ -60,10 +65,10 @@ fn now<T>(of: impl Future<Output = FsResult<T>>) -> FsResult<T> {
 }
 
 impl Disk {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(own: Arc<[PathBuf]>) -> Self {
         let mut ctx = WasiCtx::builder();
         ctx.allow_blocking_current_thread(true);
-        Self { ctx: ctx.build(), table: ResourceTable::new(), hashed: None }
+        Self { ctx: ctx.build(), table: ResourceTable::new(), hashed: None, own }
     }
 
     /// One of wasmtime's functions on `descriptor`.
@@ -115,13 +120,16 @@ impl Disk {
         flags: DescriptorFlags,
     ) -> FsResult<Opened> {
         // Opening a FIFO waits for its other end, so look before; what does not exist is `open`'s to judge.
-        if let Ok(found) = self.stat_at(at, follow, path)
-            && !matches!(
-                found.type_,
-                DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink
-            )
-        {
-            return Err(ErrorCode::NotPermitted.into());
+        if let Ok(found) = self.stat_at(at, follow, path) {
+            let (file, folder, link) =
+                (DescriptorType::RegularFile, DescriptorType::Directory, DescriptorType::SymbolicLink);
+            if ![file, folder, link].contains(&found.type_) {
+                return Err(ErrorCode::NotPermitted.into());
+            }
+            // What is emptied when it is opened cannot be looked at afterwards.
+            if found.type_ == file && found.link_count > 1 && how.contains(OpenFlags::TRUNCATE) {
+                self.open_at(at, follow, path, OpenFlags::empty(), DescriptorFlags::READ)?;
+            }
         }
         let held = self.with(at, |view, at| now(view.open_at(at, follow, path.to_owned(), how, flags)))?;
         let descriptor = self.table.delete(held)?;
@@ -130,11 +138,27 @@ impl Disk {
             DescriptorType::RegularFile | DescriptorType::Directory => {}
             _ => return Err(ErrorCode::NotPermitted.into()),
         }
+        let reached = match &descriptor {
+            Descriptor::Dir(folder) => root::is_kernels(&*folder.dir),
+            Descriptor::File(file) => root::is_kernels(&*file.file) || root::is_own(&*file.file, &self.own),
+        };
+        if reached {
+            return Err(ErrorCode::NotPermitted.into());
+        }
         let (folder, mode) = match &descriptor {
             Descriptor::Dir(folder) => (true, folder.open_mode),
             Descriptor::File(file) => (false, file.open_mode),
         };
         Ok(Opened { folder, mode, descriptor: Some(descriptor) })
+    }
+
+    /// Opens a granted folder. That it cannot be is the host's failure, not the run's.
+    pub(super) fn open_root(&self, grant: &FileGrant) -> wasmtime::Result<Dir> {
+        let folder = root::open(&grant.host, &self.own).map_err(|why| {
+            tracing::error!(host = %grant.host.display(), guest = grant.guest, "a granted folder cannot be opened: {why}");
+            Ended(Abort::Host(format!("the folder granted as {:?} cannot be opened: {why}", grant.guest)))
+        })?;
+        Ok(Dir::new(File::from(folder), perms(grant), mode(grant), true))
     }
 
     /// Opens again what was opened as `mode` before: creates, empties and grants nothing.
@@ -299,17 +323,6 @@ fn file(of: &Descriptor) -> Result<&File, ErrorCode> {
         Descriptor::File(file) => Ok(&file.file),
         Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor),
     }
-}
-
-/// Opens a granted folder. That it cannot be is the host's failure, not the run's.
-pub(super) fn open_root(grant: &FileGrant) -> wasmtime::Result<Dir> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-    let folder = rustix::fs::open(&grant.host, flags, Mode::empty()).map_err(|e| {
-        tracing::error!(host = %grant.host.display(), guest = grant.guest, "a granted folder cannot be opened: {e}");
-        Ended(Abort::Host(format!("the folder granted as {:?} cannot be opened: {e}", grant.guest)))
-    })?;
-    Ok(Dir::new(File::from(folder), perms(grant), mode(grant), true))
 }
 
 fn perms(grant: &FileGrant) -> FsPerms {

@@ -1,12 +1,11 @@
 //! A policy's grants, checked once per plugin version.
 
 use std::{
-    fs, io,
-    os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
+use super::root;
 use crate::{
     capabilities::http::Rule,
     config::{EnvValue, FileGrant, Grants, HttpGrant},
@@ -21,30 +20,32 @@ pub struct Granted {
     pub(in crate::capabilities) http: Vec<Rule>,
     /// The folders are not this machine's: what was read of them is in the journal or not at all.
     elsewhere: bool,
+    /// What this host itself lives by: no folder may have to do with it.
+    own: Arc<[PathBuf]>,
 }
-
-/// A file or folder, whatever name it is reached by.
-type Identity = (u64, u64);
 
 impl Granted {
     /// Resolves `grants`: opens nothing yet, but checks that every folder is there, is a folder, and
-    /// neither contains, equals nor lies inside one of `forbidden` (by device and inode).
+    /// neither contains, equals nor lies inside one of `own` (by device and inode), nor shows it by a mount.
     ///
     /// # Errors
     /// The grant that cannot be given, and why.
-    pub fn resolve(grants: &Grants, forbidden: &[PathBuf]) -> Result<Arc<Self>, String> {
+    pub fn resolve(grants: &Grants, own: &[PathBuf]) -> Result<Arc<Self>, String> {
         for (name, value) in &grants.env {
             check_env(name, value)?;
         }
+        grants.files.iter().filter(|grant| grant.write).for_each(|grant| root::is_written(&grant.host, own));
         for (n, grant) in grants.files.iter().enumerate() {
             let refuse = |why: String| format!("grants.files: {:?}: {why}", grant.host.display().to_string());
             check_guest(grant).map_err(refuse)?;
             if grants.files[..n].iter().any(|g| g.guest == grant.guest) {
                 return Err(refuse(format!("the guest path {:?} is granted twice", grant.guest)));
             }
-            check_root(&grant.host, forbidden).map_err(refuse)?;
+            root::open(&grant.host, own).map_err(refuse)?;
         }
-        Self::of(grants)
+        let mut granted = Arc::unwrap_or_clone(Self::of(grants)?);
+        granted.own = own.into();
+        Ok(Arc::new(granted))
     }
 
     /// The same for grants that were given before: what they name on this machine is not looked at.
@@ -54,10 +55,21 @@ impl Granted {
     pub fn of(grants: &Grants) -> Result<Arc<Self>, String> {
         let read = |grant: &HttpGrant| {
             let rule = Rule::parse(&grant.allow, grant.idempotent);
+            let rule = rule.and_then(|rule| rule.within(&grant.networks));
             rule.map_err(|why| format!("grants.http: {:?}: {why}", grant.allow))
         };
         let http = grants.http.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Self { grants: grants.clone(), http, elsewhere: false }))
+        Ok(Arc::new(Self { grants: grants.clone(), http, elsewhere: false, own: Arc::default() }))
+    }
+
+    /// The same where what this host lives by is `own`.
+    ///
+    /// # Errors
+    /// As [`Granted::resolve`].
+    pub fn beside(grants: &Grants, own: &[PathBuf]) -> Result<Arc<Self>, String> {
+        let mut granted = Arc::unwrap_or_clone(Self::of(grants)?);
+        granted.own = own.into();
+        Ok(Arc::new(granted))
     }
 
     /// The same where a journal is shown, perhaps on another machine: no folder is opened.
@@ -78,6 +90,11 @@ impl Granted {
 
     pub(super) const fn is_elsewhere(&self) -> bool {
         self.elsewhere
+    }
+
+    /// What this host itself lives by.
+    pub(super) fn own(&self) -> Arc<[PathBuf]> {
+        self.own.clone()
     }
 
     /// True where a run may block its thread on files, so that it must not start on a thread that answers HTTP.
@@ -108,44 +125,11 @@ fn check_guest(grant: &FileGrant) -> Result<(), String> {
     Ok(())
 }
 
-fn check_root(host: &Path, forbidden: &[PathBuf]) -> Result<(), String> {
-    let root = fs::canonicalize(host).map_err(|e| format!("the folder cannot be found: {e}"))?;
-    if !fs::metadata(&root).map_err(|e| e.to_string())?.is_dir() {
-        return Err("it is not a folder".into());
-    }
-    let above_root = lineage(&root).map_err(|e| format!("its parents cannot be read: {e}"))?;
-    for path in forbidden {
-        let above =
-            lineage(&existing(path)).map_err(|e| format!("the host's own folders cannot be read: {e}"))?;
-        // `lineage` begins with the path itself, and has at least that.
-        if above.contains(&above_root[0]) {
-            return Err(
-                "it is or contains a folder of the host itself (data, plugins, configuration or keys)".into(),
-            );
-        }
-        if path.exists() && above_root.contains(&above[0]) {
-            return Err(
-                "it lies inside a folder of the host itself (data, plugins, configuration or keys)".into()
-            );
-        }
-    }
-    Ok(())
-}
-
-/// `path` without links, or the nearest folder above it that is there.
-fn existing(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    absolute.ancestors().find_map(|p| fs::canonicalize(p).ok()).unwrap_or_else(|| "/".into())
-}
-
-/// What `path` is, and all folders above it.
-fn lineage(path: &Path) -> io::Result<Vec<Identity>> {
-    path.ancestors().map(|p| fs::metadata(p).map(|m| (m.dev(), m.ino()))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
 
     fn resolve(host: &Path, guest: &str, forbidden: &[PathBuf]) -> Result<Arc<Granted>, String> {

@@ -22,9 +22,12 @@ use crate::{
         unknown::{self, Choice},
         wit_call::LogLevel,
     },
+    config::FileGrant,
     journal::{CHANGES, Call, Recalled, Started},
 };
 
+/// Where a line is to be added.
+const FILE_GRANTS: &str = "grants.files of this plugin's policy";
 /// In the stretch of what was replayed.
 const PAST: u64 = 0;
 
@@ -175,7 +178,8 @@ impl State {
             let now = outcome(f(self))?;
             return self.compared(op, kept, now);
         }
-        let (outcome, seen) = if self.is_revoked(op, op.writes).await? {
+        let revoked = self.is_revoked(op, op.writes).await?;
+        let (outcome, seen) = if revoked {
             (Err(ErrorCode::NotPermitted), Vec::new())
         } else {
             // Before it is read: what changes in between counts as changed since.
@@ -183,6 +187,9 @@ impl State {
             let seen = if writable && op.reads { self.prints(op, |_, _| content)? } else { Vec::new() };
             (outcome(f(self))?, seen)
         };
+        if !revoked {
+            self.deny_answer(op, &outcome);
+        }
         let journal = &self.journal;
         let bytes = if writable || op.once {
             record::whole(&outcome, &seen)
@@ -257,6 +264,7 @@ impl State {
     ) -> FsResult<T> {
         if !self.is_writable(op) {
             self.journal.note(op.name, &op.request);
+            self.deny_change(op.name, &op.places);
             return Err(ErrorCode::NotPermitted.into());
         }
         let k = CHANGES.saturating_add(self.files().changes);
@@ -351,6 +359,7 @@ impl State {
                 let outcome = if revoked { Err(ErrorCode::NotPermitted) } else { outcome(f(self))? };
                 self.files().disk.forget();
                 failpoint!("file.after-change");
+                self.deny_answer(op, &outcome);
                 outcome
             }
         };
@@ -447,15 +456,38 @@ impl State {
         let now = effects::granted(&*self.caller).await.map_err(|abort| trap(Ended(abort)))?;
         let files = &self.granted.grants.files;
         let revoked = op.places.iter().find(|place| !now.gives(&files[place.0], writes));
+        let is = revoked.is_some();
         if let Some(place) = revoked {
-            self.warn(&format!(
-                "denied: {}; to allow it, add a grant of the folder {:?}{} to grants.files of this plugin's policy",
-                self.guest_path(place),
-                files[place.0].guest,
-                if writes { " with write = true" } else { "" },
-            ));
+            let line = files[place.0].line();
+            let text = format!("{}; to allow it, add {line} to {FILE_GRANTS}", self.guest_path(place));
+            self.deny(&text);
         }
-        Ok(revoked.is_some())
+        Ok(is)
+    }
+
+    /// Tells of a change in folders of which one may only be read.
+    pub(super) fn deny_change(&mut self, name: &str, places: &[Place]) {
+        let files = &self.granted.grants.files;
+        let only_read = places.iter().find(|place| !files[place.0].write);
+        if let Some(place) = only_read {
+            let line = FileGrant { write: true, ..files[place.0].clone() }.line();
+            let path = self.guest_path(place);
+            self.deny(&format!("{name} of {path}; to allow it, add {line} to {FILE_GRANTS}, in place of the one that only reads"));
+        }
+    }
+
+    /// Tells of what no grant of a folder allows, as far as its answer says so.
+    fn deny_answer<T>(&mut self, op: &Op, outcome: &Outcome<T>) {
+        if matches!(outcome, Err(ErrorCode::NotPermitted))
+            && let Some(place) = op.places.first()
+        {
+            let (path, folder) = (self.guest_path(place), &self.granted.grants.files[place.0].guest);
+            let text = format!(
+                "{} of {path}; no grant allows that: only regular files and folders open, below {folder:?} and on its own file system",
+                op.name
+            );
+            self.deny(&text);
+        }
     }
 
     /// Tells the operator.

@@ -21,13 +21,16 @@ mod descriptor;
 mod disk;
 mod grants;
 mod keep;
+mod mounts;
 mod record;
+mod root;
 mod seen;
 mod streams;
 
 use std::collections::BTreeMap;
 
 pub use grants::Granted;
+pub use root::{is_secret, is_written};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::{
     OpenMode,
@@ -79,6 +82,8 @@ pub(super) struct Files {
     seen: Seen,
     /// Changes so far.
     changes: u32,
+    /// Bytes that the guest wanted to write so far.
+    written: u64,
     /// Counts the stretches between two waits; 0 is what was replayed.
     stretch: u64,
 }
@@ -100,19 +105,33 @@ struct Held;
 
 impl State {
     fn files(&mut self) -> &mut Files {
-        let grants = self.granted.grants.files.len();
+        let (grants, own) = (self.granted.grants.files.len(), self.granted.own());
         self.files.get_or_insert_with(|| {
             Box::new(Files {
-                disk: Disk::new(),
+                disk: Disk::new(own),
                 roots: vec![None; grants],
                 nodes: BTreeMap::new(),
                 streams: BTreeMap::new(),
                 listings: 0,
                 seen: Seen::default(),
                 changes: 0,
+                written: 0,
                 stretch: 1,
             })
         })
+    }
+
+    /// Counts `len` bytes that are to be written, `at` a place where there is one.
+    fn may_write(&mut self, at: Option<u64>, len: u64) -> FsResult<()> {
+        let most = self.limits.file_bytes;
+        let files = self.files();
+        files.written = files.written.saturating_add(len);
+        let end = at.unwrap_or(0).saturating_add(len);
+        if files.written <= most.0 && end <= most.0 {
+            return Ok(());
+        }
+        self.deny(&format!("writing more than limits.file-bytes = {most}"));
+        Err(ErrorCode::Quota.into())
     }
 
     /// The guest has waited: others may have changed what it had read.
@@ -160,7 +179,8 @@ impl State {
         if let Some(root) = &self.files().roots[grant] {
             return Ok(root.clone());
         }
-        let root = disk::open_root(&self.granted.grants.files[grant])?;
+        let granted = self.granted.clone();
+        let root = self.files().disk.open_root(&granted.grants.files[grant])?;
         self.files().roots[grant] = Some(root.clone());
         Ok(root)
     }

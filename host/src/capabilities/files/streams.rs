@@ -286,6 +286,7 @@ impl State {
             return Ok(());
         }
         let len = bytes.len() as u64;
+        self.may_write(at, len).map_err(failed)?;
         let name = if at.is_some() { "write" } else { "append" };
         let op = Op::new(Call::FileLook, name, rep, place);
         let op = op.with(&at.unwrap_or(u64::MAX).to_le_bytes()).with(&bytes).one_of_many();

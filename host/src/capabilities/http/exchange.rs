@@ -2,6 +2,7 @@
 //! anything of it is sent; its end is in the journal before the guest can know of it. In a replay nothing is sent.
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -16,10 +17,14 @@ use tokio::sync::Semaphore;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::{
-    Flights, body,
+    Flights,
+    addresses::Network,
+    body,
     grants::{Target, Unfit},
+    is_forbidden,
+    names::Names,
     record,
-    send::{self, Answer, Bounds, Failed},
+    send::{self, Answer, Bounds, Failed, Leads, Way},
 };
 use crate::{
     base::{Clock as _, SystemClock, UnixMillis, failpoint, neutral_line},
@@ -36,6 +41,8 @@ use crate::{
 
 /// Longest URL in a line of the log, in bytes.
 const LOGGED: usize = 500;
+/// Where a line is to be added.
+const HTTP_GRANTS: &str = "grants.http of this plugin's policy";
 /// Names a request that is sent again, so that its server does it once (draft-ietf-httpapi-idempotency-key-header).
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// What a guest gets of a request of which somebody says that it happened: it reached its server, and its answer is lost.
@@ -48,6 +55,7 @@ pub(super) struct Shared {
     pub(super) journal: Journal,
     pub(super) limits: Limits,
     pub(super) flights: Flights,
+    pub(super) names: Names,
     /// Exchanges that may be under way.
     pub(super) room: Semaphore,
     /// Bytes of bodies so far.
@@ -55,12 +63,14 @@ pub(super) struct Shared {
 }
 
 /// A request that may be sent.
-struct Ready {
-    target: Target,
+pub(super) struct Ready {
+    pub(super) target: Target,
     /// It may be sent again.
     again: bool,
-    headers: HeaderMap,
-    body: Bytes,
+    /// Where its host's name may lead, beside the public internet.
+    pub(super) networks: Vec<Network>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
 }
 
 impl Shared {
@@ -220,9 +230,15 @@ impl Shared {
     }
 
     /// The request as it is to be sent, where it is granted.
-    fn ready(&self, k: u32, head: Parts, body: Result<Bytes, Error>, now: &Granted) -> Result<Ready, Error> {
+    pub(super) fn ready(
+        &self,
+        k: u32,
+        head: Parts,
+        body: Result<Bytes, Error>,
+        now: &Granted,
+    ) -> Result<Ready, Error> {
         let body = body?;
-        let (target, granted_again) = self.admit(&head, now)?;
+        let (target, granted_again, networks) = self.admit(&head, now)?;
         let mut headers = self.headers(head.headers)?;
         let again = granted_again || is_idempotent(target.method());
         if granted_again
@@ -233,11 +249,12 @@ impl Shared {
             let name = format!("{:016x}{:016x}", half(0), half(1));
             headers.insert(KEY, HeaderValue::from_str(&name).map_err(|_| Error::HttpProtocolError)?);
         }
-        Ok(Ready { target, again, headers, body })
+        Ok(Ready { target, again, networks, headers, body })
     }
 
-    /// The target of a request that is granted, and whether a grant says that it may be sent again.
-    fn admit(&self, head: &Parts, now: &Granted) -> Result<(Target, bool), Error> {
+    /// The target of a request that is granted, whether grants say that it may be sent again, and the networks that they have
+    /// for it.
+    fn admit(&self, head: &Parts, now: &Granted) -> Result<(Target, bool, Vec<Network>), Error> {
         let (method, uri) = (head.method.as_str(), &head.uri);
         let scheme = uri.scheme_str().unwrap_or_default();
         let authority = uri.authority().map_or("", |a| a.as_str());
@@ -246,34 +263,54 @@ impl Shared {
             Ok(target) => target,
             Err(Unfit::TooLong) => return Err(Error::HttpRequestUriTooLong),
             Err(Unfit::Never(why)) => {
-                let shown = format!("{method} {scheme}://{authority}{}", uri.path());
+                // Without what may be a password.
+                let host = authority.rsplit('@').next().unwrap_or_default();
+                let shown = format!("{method} {scheme}://{host}{}", uri.path());
                 self.warn(&format!("denied: {}: {why}", cut(&shown)));
                 return Err(Error::HttpRequestDenied);
             }
         };
-        if let Some(again) = self.allows(&target, now) {
-            return Ok((target, again));
+        match self.allows(&target, now) {
+            Some((again, networks)) => Ok((target, again, networks)),
+            None => Err(self.denied(&target)),
         }
-        Err(self.denied(&target))
     }
 
-    /// Whether what the run began with and what policy grants `now` allow the target, and say both that it may be sent
-    /// again.
-    fn allows(&self, target: &Target, now: &Granted) -> Option<bool> {
+    /// Where what the run began with and what policy grants `now` allow the target: whether both say that it may be sent
+    /// again, and the networks that both have.
+    fn allows(&self, target: &Target, now: &Granted) -> Option<(bool, Vec<Network>)> {
         let of = |granted: &Granted| {
-            let allowing = granted.http.iter().filter(|rule| rule.allows(target));
-            allowing.map(|rule| rule.idempotent).reduce(|one, other| one || other)
+            let allowing: Vec<_> = granted.http.iter().filter(|rule| rule.allows(target)).cloned().collect();
+            let again = allowing.iter().map(|rule| rule.idempotent).reduce(|one, other| one || other)?;
+            Some((again, allowing.into_iter().flat_map(|rule| rule.networks).collect::<Vec<_>>()))
         };
-        Some(of(&self.granted)? & of(now)?)
+        let ((again, mut networks), (again_now, networks_now)) = (of(&self.granted)?, of(now)?);
+        networks.retain(|network| networks_now.contains(network));
+        Some((again & again_now, networks))
     }
 
     fn denied(&self, target: &Target) -> Error {
-        let allow = target.suggestion();
-        self.warn(&format!(
-            "denied: {}; to allow it, add {{ allow = {allow:?} }} to grants.http of this plugin's policy",
-            cut(&target.to_string())
-        ));
+        // Only of ASCII, and without quotation marks: the same in TOML.
+        let line = format!("{{ allow = {:?} }}", target.suggestion());
+        self.deny(target, &format!("to allow it, add {line} to {HTTP_GRANTS}"));
         Error::HttpRequestDenied
+    }
+
+    fn deny(&self, target: &Target, why: &str) {
+        self.warn(&format!("denied: {}; {why}", cut(&target.to_string())));
+    }
+
+    /// Tells that a granted request was not sent.
+    fn deny_way(&self, target: &Target, leads: &Leads) {
+        match leads {
+            Leads::Nowhere(what) => self.deny(target, &format!("it leads to {what}: no grant allows that")),
+            Leads::Within(addresses) => {
+                let all: Vec<_> = addresses.iter().map(IpAddr::to_string).collect();
+                let line = format!("{{ allow = {:?}, networks = {all:?} }}", target.suggestion());
+                let all = all.join(", ");
+                self.deny(target, &format!("it leads to {all}, not of the public internet; to allow it, add {line} to {HTTP_GRANTS}"));
+            }
+        }
     }
 
     /// Looks again whether the request is granted, because its commit may have taken long, and puts secrets into the
@@ -283,9 +320,10 @@ impl Shared {
             Ok(now) => now,
             Err(abort) => return self.end(abort).await.map(drop),
         };
-        if self.allows(&ready.target, &now).is_none() {
+        let Some((_, networks)) = self.allows(&ready.target, &now) else {
             return Err(self.denied(&ready.target));
-        }
+        };
+        ready.networks = networks;
         let (env, now) = (&self.granted.grants.env, &now.grants.env);
         secrets::reveal(&mut ready.headers, env, now, self.limits.http_headers).await.map_err(|why| {
             self.warn(&format!("denied: {}: {why}", cut(&ready.target.to_string())));
@@ -294,7 +332,7 @@ impl Shared {
     }
 
     async fn sent(&self, ready: Ready, options: Option<RequestOptions>) -> Result<Answer, Error> {
-        let Ready { target, headers, body, .. } = ready;
+        let Ready { target, headers, body, networks, .. } = ready;
         let most = self.limits.http_time.duration();
         let within = |own: Option<Duration>| own.map_or(most, |own| own.min(most));
         let options = options.unwrap_or_default();
@@ -305,10 +343,11 @@ impl Shared {
             headers: self.limits.http_headers.as_usize(),
             body: self.limits.http_response_body.as_usize(),
         };
-        let sent = tokio::time::timeout(most, send::send(&target, headers, body, &bounds)).await;
+        let way = Way { names: &self.names, networks: &networks };
+        let sent = tokio::time::timeout(most, send::send(&target, headers, body, &bounds, way)).await;
         let answer = sent.unwrap_or(Err(Failed::of(Error::HttpResponseTimeout))).map_err(|failed| {
-            match failed.told {
-                Some(why) => self.warn(&format!("denied: {}: {why}", cut(&target.to_string()))),
+            match &failed.told {
+                Some(leads) => self.deny_way(&target, leads),
                 None => tracing::debug!("{target}: {}", failed.error),
             }
             failed.error
@@ -322,8 +361,12 @@ impl Shared {
 
     /// The guest's headers, without what is the host's to say.
     fn headers(&self, mut headers: HeaderMap) -> Result<HeaderMap, Error> {
-        headers.remove(header::HOST);
         headers.remove(header::CONTENT_LENGTH);
+        // The guest cannot have put any of these in.
+        let forbidden: Vec<_> = headers.keys().filter(|name| is_forbidden(name)).cloned().collect();
+        for name in forbidden {
+            headers.remove(name);
+        }
         let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         if size > self.limits.http_headers.as_usize() {
             return Err(Error::HttpRequestHeaderSectionSize(u32::try_from(size).ok()));
@@ -331,7 +374,7 @@ impl Shared {
         Ok(headers)
     }
 
-    async fn gathered(&self, body: WasiBody) -> Result<Bytes, Error> {
+    pub(super) async fn gathered(&self, body: WasiBody) -> Result<Bytes, Error> {
         let most = self.limits.http_request_body;
         match Limited::new(body, most.as_usize()).collect().await {
             Ok(whole) => Ok(whole.to_bytes()),

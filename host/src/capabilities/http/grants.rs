@@ -2,21 +2,18 @@
 //!
 //! A request is brought into one form, is matched in that form, and is sent in that form. What would need
 //! interpretation (user names, odd forms of addresses, a host that reads otherwise than it is written) is
-//! refused. A path must lie below a grant's as it is sent, and also as the loosest server could read it:
-//! decoded as often as it can be, without parameters, with `.` and `..` followed.
+//! refused. A path must lie below a grant's as it is sent, and also as any server could read it (`path.rs`).
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use std::{fmt, net::IpAddr};
 
 use url::{Host, Url};
 
+use super::{addresses::Network, path::Path};
+
 /// Longest URL of a request, in bytes: what servers commonly read.
 const MAX_URL: usize = 8 << 10;
-/// How often a path is decoded: who decodes more often than this has its own trouble.
-const DECODINGS: usize = 4;
-/// Methods that are never let out: a tunnel has no URL, and TRACE tells a page what a proxy knows.
+/// Methods that are never let out, however they are written: a tunnel has no URL, and TRACE tells a page what a proxy
+/// knows.
 const NEVER: [&str; 2] = ["CONNECT", "TRACE"];
 
 /// One grant, read.
@@ -30,6 +27,8 @@ pub(in crate::capabilities) struct Rule {
     path: PathRule,
     /// A request is sent again after a crash, whatever its method.
     pub(super) idempotent: bool,
+    /// Where the host's name may lead beside the public internet.
+    pub(super) networks: Vec<Network>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,13 +45,6 @@ enum PathRule {
     Below(Path),
 }
 
-/// A path as it is sent, and as the loosest server reads it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Path {
-    sent: String,
-    loose: Vec<Vec<u8>>,
-}
-
 impl Rule {
     /// Reads `allow`.
     ///
@@ -61,8 +53,7 @@ impl Rule {
     pub(in crate::capabilities) fn parse(allow: &str, idempotent: bool) -> Result<Self, String> {
         let form = "write a method (or *) and a URL, such as \"GET https://api.example.com/v1/*\"";
         let (method, url) = allow.split_once(' ').ok_or(form)?;
-        let known = method == "*" || (!method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase()));
-        if !known {
+        if method != "*" && !is_plain_method(method) {
             return Err(format!("{method:?} is no method in capitals, nor *"));
         }
         if NEVER.contains(&method) {
@@ -103,7 +94,19 @@ impl Rule {
         let method = (method != "*").then(|| method.to_owned());
         // The scheme has a default.
         let port = parsed.port_or_known_default().unwrap_or_default();
-        Ok(Self { method, https, host, port, path, idempotent })
+        Ok(Self { method, https, host, port, path, idempotent, networks: Vec::new() })
+    }
+
+    /// The same for a host whose name leads to one of `networks`.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub(in crate::capabilities) fn within(mut self, networks: &[String]) -> Result<Self, String> {
+        if !networks.is_empty() && matches!(self.host, HostRule::Ip(_)) {
+            return Err("its host is an address: `networks` is for names".to_owned());
+        }
+        self.networks = networks.iter().map(|text| Network::parse(text)).collect::<Result<_, _>>()?;
+        Ok(self)
     }
 
     /// True where it lets `target` out.
@@ -114,9 +117,7 @@ impl Rule {
             && self.host.allows(&target.host)
             && match &self.path {
                 PathRule::Exact(path) => *path == target.path,
-                PathRule::Below(path) => {
-                    target.path.sent.starts_with(&path.sent) && target.path.loose.starts_with(&path.loose)
-                }
+                PathRule::Below(path) => target.path.is_below(path),
             }
     }
 }
@@ -192,7 +193,7 @@ impl Target {
         if authority.len() + path.len() > MAX_URL {
             return Err(Unfit::TooLong);
         }
-        if NEVER.contains(&method) {
+        if NEVER.iter().any(|known| known.eq_ignore_ascii_case(method)) {
             return Err(never("this method is never let out"));
         }
         if !matches!(scheme, "http" | "https") {
@@ -253,8 +254,7 @@ impl Target {
             Some((start, _)) => format!("{}*", &start[..=start.rfind('/').unwrap_or_default()]),
             None => self.url.path().to_owned(),
         };
-        let known = self.method.bytes().all(|b| b.is_ascii_uppercase());
-        let method = if known { self.method.as_str() } else { "*" };
+        let method = if is_plain_method(&self.method) { self.method.as_str() } else { "*" };
         format!("{method} {}{path}", self.origin())
     }
 
@@ -270,6 +270,12 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", self.method, self.origin(), self.url.path())
     }
+}
+
+/// True for a method in capitals; some have hyphens or digits.
+fn is_plain_method(method: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-';
+    method.starts_with(|c: char| c.is_ascii_uppercase()) && method.bytes().all(plain)
 }
 
 /// The host in `HOST` or `HOST:PORT`, whose port is written plainly.
@@ -304,113 +310,6 @@ fn host_of(url: &Url, written: &str) -> Result<HostName, String> {
         Some(Host::Domain(name)) => Ok(HostName::Name(name.to_owned())),
         None => Err("is missing".to_owned()),
     }
-}
-
-impl Path {
-    fn of(sent: &str) -> Result<Self, String> {
-        let mut bytes = sent.as_bytes().to_vec();
-        for _ in 0..DECODINGS {
-            let decoded = decoded(&bytes);
-            if decoded == bytes {
-                return Ok(Self { sent: sent.to_owned(), loose: segments(&bytes) });
-            }
-            bytes = decoded;
-        }
-        Err("the path is percent-encoded over and over".to_owned())
-    }
-}
-
-/// `bytes` with each `%XX` replaced, once.
-fn decoded(bytes: &[u8]) -> Vec<u8> {
-    let hex = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&b) = bytes.get(at) {
-        match (b, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                // Two digits make one byte.
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                out.push(b);
-                at += 1;
-            }
-        }
-    }
-    out
-}
-
-/// The parts of a decoded path: without parameters and empty ones, with `.` and `..` followed.
-fn segments(path: &[u8]) -> Vec<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> = Vec::new();
-    for part in path.split(|b| matches!(b, b'/' | b'\\')) {
-        match part.split(|b| *b == b';').next().unwrap_or_default() {
-            b"" | b"." => {}
-            b".." => drop(all.pop()),
-            part => all.push(part.to_vec()),
-        }
-    }
-    all
-}
-
-/// An IPv4 address in the forms in which IPv6 carries one.
-fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    let s = ip.segments();
-    let v4 = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        Some(Ipv4Addr::new(a, b, c, d))
-    };
-    match s {
-        // Mapped, compatible, translated, and NAT64.
-        [0, 0, 0, 0, 0, 0xffff | 0, a, b]
-        | [0, 0, 0, 0, 0xffff, 0, a, b]
-        | [0x64, 0xff9b, 0, 0, 0, 0, a, b] => v4(a, b),
-        // 6to4.
-        [0x2002, a, b, ..] => v4(a, b),
-        // ISATAP.
-        [.., 0 | 0x200, 0x5efe, a, b] => v4(a, b),
-        _ => None,
-    }
-}
-
-/// True for addresses that stand for one host of the public internet (the registries of special-purpose
-/// addresses of IANA, RFC 6890 and its updates, say which do not).
-pub(super) fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => match embedded(ip) {
-            Some(v4) => is_public_v4(v4),
-            None => {
-                let s = ip.segments();
-                let global = s[0] & 0xe000 == 0x2000;
-                // Protocol assignments (Teredo among them), documentation.
-                let special =
-                    (s[0] == 0x2001 && (s[1] < 0x200 || s[1] == 0xdb8)) || (s[0] == 0x3fff && s[1] < 0x1000);
-                global && !special
-            }
-        },
-    }
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    !(a == 0
-        || ip.is_private()
-        || ip.is_loopback()
-        || ip.is_link_local()
-        || ip.is_documentation()
-        // Between a provider and its customers.
-        || (a == 100 && b & 0xc0 == 64)
-        // Protocol assignments, old 6to4 relays, AS112, AMT, benchmarks.
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 192 && b == 88 && c == 99)
-        || (a == 192 && b == 31 && c == 196)
-        || (a == 192 && b == 52 && c == 193)
-        || (a == 192 && b == 175 && c == 48)
-        || (a == 198 && b & 0xfe == 18)
-        // Multicast, reserved, broadcast.
-        || a >= 224)
 }
 
 #[cfg(test)]

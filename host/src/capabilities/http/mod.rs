@@ -1,5 +1,4 @@
-//! `wasi:http` outgoing, and `wasi:sockets`. Grant: `http`, a method and a URL pattern each; sockets and name
-//! look-up have none: they are linked because some languages' runtimes import them, and always denied.
+//! `wasi:http` outgoing. Grant: `http`, a method and a URL pattern each.
 //! Class: idempotent effect (GET, HEAD, PUT, DELETE, OPTIONS, or a grant with `idempotent = true`), else unsafe
 //! effect. Records, by the number of the exchange: a hash of the request when it is about to be sent, and the whole
 //! answer or the error.
@@ -8,17 +7,20 @@
 //! it: nothing that the guest sees depends on how fast bytes travel. Trailers are dropped. Each request has a
 //! connection of its own, to an address that was looked up once and checked; redirects are the guest's to follow.
 
+mod addresses;
 mod body;
 mod exchange;
 mod fields;
 mod flights;
 mod grants;
+mod names;
+mod path;
 mod record;
 mod send;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use axum::http::{HeaderName, Request, Response, header};
+use axum::http::{HeaderName, Request, Response, header, uri::Scheme};
 use http_body_util::{BodyExt as _, Full};
 use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
@@ -28,7 +30,7 @@ use wasmtime_wasi_http::{
 };
 
 pub(super) use self::grants::Rule;
-use self::{exchange::Shared, flights::Flight, send::Answer};
+use self::{exchange::Shared, flights::Flight, names::Names, send::Answer};
 pub use self::{flights::Flights, record::describe};
 use super::State;
 
@@ -76,6 +78,11 @@ impl WasiHttpHooks for Hooks {
         })
     }
 
+    /// What no scheme may do is denied where all else is, so that the operator is told.
+    fn is_supported_scheme(&mut self, _: &Scheme) -> bool {
+        true
+    }
+
     fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
         is_forbidden(name)
     }
@@ -93,10 +100,29 @@ impl WasiHttpHooks for Hooks {
     }
 }
 
-/// Headers of one connection, which are the host's, and those that would make a server wait for more.
+/// Headers by which a server, or a proxy before it, takes a request for another than the one that was granted: of another
+/// method, path or host.
+const OVERRIDES: [&str; 13] = [
+    "forwarded",
+    "x-forwarded-host",
+    "x-forwarded-path",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-proto",
+    "x-forwarded-server",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-host",
+    "x-original-url",
+    "x-rewrite-url",
+];
+
+/// Headers of one connection, which are the host's, those that would make a server wait for more, and [`OVERRIDES`].
 fn is_forbidden(name: &HeaderName) -> bool {
     wasmtime_wasi_http::DEFAULT_FORBIDDEN_HEADERS.contains(name)
         || matches!(*name, header::EXPECT | header::TE | header::TRAILER)
+        || OVERRIDES.contains(&name.as_str())
 }
 
 impl State {
@@ -113,6 +139,7 @@ impl State {
                 caller: caller.clone(),
                 journal: journal.clone(),
                 flights: flights.clone(),
+                names: Names::of_process(),
                 room: Semaphore::new(limits.http_concurrency.max(1) as usize),
                 bytes: AtomicU64::new(0),
                 limits,
@@ -140,3 +167,6 @@ pub(super) fn shadow(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     body::link(linker)?;
     fields::link(linker)
 }
+
+#[cfg(test)]
+mod attacks;

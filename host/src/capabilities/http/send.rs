@@ -21,7 +21,11 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use wasmtime_wasi_http::Error;
 
-use super::grants::{HostName, Target, is_public};
+use super::{
+    addresses::{Network, is_public},
+    grants::{HostName, Target},
+    names::Names,
+};
 use crate::base::is_own;
 
 /// The least that hyper reads headers into.
@@ -48,12 +52,29 @@ pub(super) struct Bounds {
     pub(super) body: usize,
 }
 
+/// How a name becomes addresses.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    pub(super) names: &'a Names,
+    /// What the grants allow beside the public internet.
+    pub(super) networks: &'a [Network],
+}
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) error: Error,
     /// What the operator should know: a grant let the request out, and it was not sent.
-    pub(super) told: Option<String>,
+    pub(super) told: Option<Leads>,
+}
+
+/// Where a granted request would have gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Leads {
+    /// Where no grant leads: what that is.
+    Nowhere(String),
+    /// To addresses that a grant has to name.
+    Within(Vec<IpAddr>),
 }
 
 impl Failed {
@@ -74,10 +95,14 @@ pub(super) async fn send(
     headers: HeaderMap,
     body: Bytes,
     bounds: &Bounds,
+    way: Way<'_>,
 ) -> Result<Answer, Failed> {
     let request = request(target, headers, body)?;
-    let connected = timeout(bounds.connect, connect(target)).await;
-    let stream = connected.unwrap_or(Err(Failed::of(Error::ConnectionTimeout)))?;
+    let connected = timeout(bounds.connect, async {
+        let addresses = addresses(target, way).await?;
+        Ok(connect(&addresses).await?)
+    });
+    let stream = connected.await.unwrap_or(Err(Failed::of(Error::ConnectionTimeout)))?;
     if !target.is_https() {
         return Ok(over(stream, request, bounds).await?);
     }
@@ -87,7 +112,11 @@ pub(super) async fn send(
 }
 
 /// As it goes over the connection.
-fn request(target: &Target, headers: HeaderMap, body: Bytes) -> Result<Request<Full<Bytes>>, Error> {
+pub(super) fn request(
+    target: &Target,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, Error> {
     let url = target.url();
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
@@ -101,12 +130,17 @@ fn request(target: &Target, headers: HeaderMap, body: Bytes) -> Result<Request<F
     Ok(request)
 }
 
-async fn connect(target: &Target) -> Result<TcpStream, Failed> {
+/// Where a request may go: looked up once, and every address checked. Only these are connected to.
+pub(super) async fn addresses(target: &Target, way: Way<'_>) -> Result<Vec<SocketAddr>, Failed> {
     let addresses = match target.host() {
         HostName::Ip(ip) => vec![SocketAddr::new(*ip, target.port())],
-        HostName::Name(name) => look_up(name, target.port()).await?,
+        HostName::Name(name) => way.names.look_up(name, target.port()).await?,
     };
-    check(target.host(), &addresses)?;
+    check(target.host(), &addresses, way.networks)?;
+    Ok(addresses)
+}
+
+async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
     let mut last = Error::DestinationNotFound;
     for address in addresses {
         match TcpStream::connect(address).await {
@@ -127,49 +161,44 @@ async fn connect(target: &Target) -> Result<TcpStream, Failed> {
             }
         }
     }
-    Err(last.into())
-}
-
-async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
-    let found = tokio::net::lookup_host((name, port)).await;
-    let found = found.map_err(|_| Error::DnsError { rcode: None, info_code: None })?;
-    Ok(found.collect())
+    Err(last)
 }
 
 /// All addresses of a host are looked at before any is used: one that is not to be reached makes the name suspicious.
-fn check(host: &HostName, addresses: &[SocketAddr]) -> Result<(), Failed> {
+fn check(host: &HostName, addresses: &[SocketAddr], networks: &[Network]) -> Result<(), Failed> {
+    let mut within = Vec::new();
     for &address in addresses {
         let ip = address.ip().to_canonical();
-        let refused = match host {
+        let nowhere = match host {
             _ if is_own(SocketAddr::new(ip, address.port())) => {
                 Some("one of this host's own sockets".to_owned())
             }
             _ if ip.is_unspecified() || ip.is_multicast() => {
                 Some(format!("{ip}, which is no host's address"))
             }
+            HostName::Name(name) if name == SELF && !ip.is_loopback() => {
+                Some(format!("{ip}, which is not this machine's own"))
+            }
             // The grant names it.
             HostName::Ip(_) => None,
-            HostName::Name(name) if name == SELF => {
-                (!ip.is_loopback()).then(|| format!("{ip}, which is not this machine's own"))
+            HostName::Name(name) if name == SELF => None,
+            HostName::Name(_) => {
+                let granted = is_public(address.ip()) || networks.iter().any(|network| network.contains(ip));
+                if !granted {
+                    within.push(ip);
+                }
+                None
             }
-            HostName::Name(_) => (!is_public(address.ip())).then(|| reserved(ip)),
         };
-        if let Some(what) = refused {
-            let told = Some(format!("it leads to {what}"));
-            return Err(Failed { error: Error::DestinationIpProhibited, told });
+        if let Some(what) = nowhere {
+            return Err(prohibited(Leads::Nowhere(what)));
         }
     }
-    Ok(())
+    if within.is_empty() { Ok(()) } else { Err(prohibited(Leads::Within(within))) }
 }
 
-fn reserved(ip: IpAddr) -> String {
-    let written = match ip {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
-    };
-    format!(
-        "{ip}, which is not of the public internet; a grant must name such an address itself, as in \"GET http://{written}/*\""
-    )
+fn prohibited(leads: Leads) -> Failed {
+    Failed { error: Error::DestinationIpProhibited, told: Some(leads) }
 }
 
 /// The roots that this machine trusts, read once.

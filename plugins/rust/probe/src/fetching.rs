@@ -31,8 +31,15 @@ pub(crate) struct Exchange {
     #[serde(default = "get")]
     method: String,
     url: String,
+    /// In place of the URL's.
+    authority: Option<String>,
+    /// In place of the URL's; with its query.
+    path: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// More of them, each character of a value a byte.
+    #[serde(default)]
+    more_headers: Vec<(String, String)>,
     #[serde(default)]
     body: String,
     /// So many bytes more in the body.
@@ -108,9 +115,15 @@ mod outgoing {
     pub(super) fn begin(exchange: &Exchange) -> Result<Begun, String> {
         let (scheme, rest) = exchange.url.split_once("://").ok_or("no scheme")?;
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let authority = exchange.authority.as_deref().unwrap_or(authority);
+        let path = exchange.path.as_deref().unwrap_or(path);
         let headers = Fields::new();
         for (name, value) in &exchange.headers {
             headers.append(name, value.as_bytes()).map_err(shown)?;
+        }
+        for (name, value) in &exchange.more_headers {
+            let bytes: Vec<u8> = value.chars().map(|c| c as u8).collect();
+            headers.append(name, &bytes).map_err(shown)?;
         }
         let request = OutgoingRequest::new(headers);
         let method = match exchange.method.as_str() {
@@ -180,8 +193,9 @@ mod outgoing {
     pub(super) struct Begun;
 
     pub(super) fn begin(exchange: &super::Exchange) -> Result<Begun, String> {
-        let parts = (&exchange.method, &exchange.url, &exchange.headers, &exchange.body);
-        Err(format!("only in the sandbox: {parts:?}, {} {:?}", exchange.fill, exchange.timeout_ms))
+        let parts = (&exchange.method, &exchange.url, &exchange.authority, &exchange.path, &exchange.body);
+        let rest = (&exchange.headers, &exchange.more_headers, exchange.fill, exchange.timeout_ms);
+        Err(format!("only in the sandbox: {parts:?}, {rest:?}"))
     }
 
     pub(super) fn end(_: Begun) -> Result<(u16, BTreeMap<String, String>, Vec<u8>), String> {

@@ -27,6 +27,12 @@ enum Do {
     Remove,
     MakeFolder,
     RemoveFolder,
+    /// A second name.
+    Link,
+    /// A symbolic link at `to` that leads to `path`.
+    Symlink,
+    /// Makes the file `bytes` long.
+    Resize,
     /// Keeps `path` open, to read it.
     OpenRead,
     /// Keeps `path` open, to read and write it.
@@ -95,6 +101,14 @@ fn one(step: &Step, open: &mut Option<File>, call: &Call) -> std::io::Result<Str
         Do::Remove => fs::remove_file(path)?,
         Do::MakeFolder => fs::create_dir(path)?,
         Do::RemoveFolder => fs::remove_dir(path)?,
+        Do::Link => fs::hard_link(path, to)?,
+        Do::Symlink => symlink(path, to)?,
+        Do::Resize => OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?
+            .set_len(step.bytes as u64)?,
         Do::OpenRead => *open = Some(File::open(path)?),
         Do::OpenWrite => *open = Some(OpenOptions::new().read(true).write(true).open(path)?),
         Do::OpenAppend => *open = Some(OpenOptions::new().append(true).create(true).open(path)?),
@@ -116,6 +130,11 @@ fn one(step: &Step, open: &mut Option<File>, call: &Call) -> std::io::Result<Str
         Do::Nap => thread::sleep(Duration::from_millis(step.ms)),
     }
     Ok("ok".into())
+}
+
+#[expect(deprecated, reason = "there is no other that is stable for this target")]
+fn symlink(path: &str, to: &str) -> std::io::Result<()> {
+    fs::soft_link(path, to)
 }
 
 fn held(open: &mut Option<File>) -> std::io::Result<&mut File> {

@@ -15,6 +15,8 @@ const BOUNDS: Bounds = Bounds {
     body: 1000,
 };
 
+const WAY: Way<'static> = Way { names: &Names::System, networks: &[] };
+
 /// A server that answers one connection with `answer` once it has read a request's head, and tells what it read.
 async fn serving(answer: Vec<u8>) -> (u16, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -42,7 +44,7 @@ async fn serving(answer: Vec<u8>) -> (u16, tokio::task::JoinHandle<String>) {
 
 async fn get(port: u16, path: &str, bounds: &Bounds) -> Result<Answer, Failed> {
     let target = Target::of("GET", "http", &format!("127.0.0.1:{port}"), path).unwrap();
-    send(&target, HeaderMap::new(), Bytes::new(), bounds).await
+    send(&target, HeaderMap::new(), Bytes::new(), bounds, WAY).await
 }
 
 fn name(failed: &Failed) -> String {
@@ -55,7 +57,7 @@ async fn what_is_sent_and_read() {
     let target = Target::of("POST", "http", &format!("LOCALHOST:{port}"), "/a/../b?c=d").unwrap();
     let mut headers = HeaderMap::new();
     headers.insert("x-mine", HeaderValue::from_static("1"));
-    let answer = send(&target, headers, Bytes::from_static(b"body"), &BOUNDS).await.unwrap();
+    let answer = send(&target, headers, Bytes::from_static(b"body"), &BOUNDS, WAY).await.unwrap();
     assert_eq!((answer.status.as_u16(), &answer.body[..]), (201, &b"ok"[..]));
     assert_eq!(answer.headers["x-a"], "b");
     let read = served.await.unwrap();
@@ -109,22 +111,38 @@ async fn a_redirect_is_the_guests() {
 fn every_address_is_checked() {
     let at = |ip: &str| SocketAddr::new(ip.parse().unwrap(), 80);
     let name = HostName::Name("a.example".into());
-    assert!(check(&name, &[at("1.1.1.1"), at("2606:4700::1")]).is_ok());
+    assert!(check(&name, &[at("1.1.1.1"), at("2606:4700::1")], &[]).is_ok());
     for bad in
         ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "fd00::1"]
     {
-        let refused = check(&name, &[at("1.1.1.1"), at(bad)]).unwrap_err();
+        let refused = check(&name, &[at("1.1.1.1"), at(bad)], &[]).unwrap_err();
         assert_eq!(super::tests::name(&refused), "DestinationIpProhibited", "{bad}");
-        assert!(refused.told.unwrap().contains("public internet"), "{bad}");
+        assert_eq!(refused.told, Some(Leads::Within(vec![at(bad).ip().to_canonical()])));
+        let granted = [Network::parse(&at(bad).ip().to_canonical().to_string()).unwrap()];
+        assert!(check(&name, &[at("1.1.1.1"), at(bad)], &granted).is_ok(), "{bad}");
+        assert!(check(&name, &[at(bad), at("192.168.7.7")], &granted).is_err(), "{bad}");
     }
     let here = HostName::Name("localhost".into());
-    assert!(check(&here, &[at("127.0.0.1"), at("::1")]).is_ok());
-    assert!(check(&here, &[at("127.0.0.1"), at("10.0.0.1")]).is_err());
+    assert!(check(&here, &[at("127.0.0.1"), at("::1")], &[]).is_ok());
+    assert!(check(&here, &[at("127.0.0.1"), at("10.0.0.1")], &[]).is_err());
     let own = SocketAddr::from(([127, 0, 0, 1], 7));
     crate::base::listens(own);
-    for host in [here, HostName::Ip(own.ip())] {
-        assert!(check(&host, &[own]).unwrap_err().told.unwrap().contains("own"));
+    let all = [Network::parse("127.0.0.0/8").unwrap(), Network::parse("::1").unwrap()];
+    for own in [
+        own,
+        "[::1]:7".parse().unwrap(),
+        "[::ffff:127.0.0.1]:7".parse().unwrap(),
+        "0.0.0.0:7".parse().unwrap(),
+    ] {
+        for host in [&here, &HostName::Ip(own.ip()), &name] {
+            assert_eq!(
+                super::tests::name(&check(host, &[own], &all).unwrap_err()),
+                "DestinationIpProhibited"
+            );
+        }
     }
-    assert!(check(&HostName::Ip(at("10.0.0.1").ip()), &[at("10.0.0.1")]).is_ok(), "a grant names it");
-    assert!(check(&HostName::Ip(at("0.0.0.0").ip()), &[at("0.0.0.0")]).is_err());
+    assert!(check(&HostName::Ip(at("10.0.0.1").ip()), &[at("10.0.0.1")], &[]).is_ok(), "a grant names it");
+    assert!(check(&HostName::Ip(at("0.0.0.0").ip()), &[at("0.0.0.0")], &[]).is_err());
+    let zero = [Network::parse("0.0.0.0/1").unwrap()];
+    assert!(check(&name, &[at("0.0.0.0")], &zero).is_err(), "it is no host's address");
 }
