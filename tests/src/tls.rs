@@ -60,12 +60,12 @@ impl Authority {
         self.path("ca.pem")
     }
 
-    /// Serves `ok` under a certificate for `names` (as `DNS:localhost`; none for an old one with a common name only) which is
-    /// good for `days`, fewer than none for one that has run out.
+    /// Makes a certificate for `names` (as `DNS:localhost`; none for an old one with a common name only) which is good for
+    /// `days`, fewer than none for one that has run out. The files of it and of its key, until the next is made.
     ///
     /// # Panics
-    /// Without `openssl`, or a free port.
-    pub async fn serve(&self, names: &str, days: i32) -> TlsServer {
+    /// Without `openssl`.
+    pub fn pair(&self, names: &str, days: i32) -> [PathBuf; 2] {
         let request = [
             "req",
             "-newkey",
@@ -102,8 +102,17 @@ impl Authority {
             "-out",
             "certificate.pem",
         ]);
-        let chain = vec![CertificateDer::from_pem_file(self.path("certificate.pem")).expect("a certificate")];
-        let key = PrivateKeyDer::from_pem_file(self.path("key.pem")).expect("a key");
+        ["certificate.pem", "key.pem"].map(|name| self.path(name))
+    }
+
+    /// Serves `ok` under a certificate as of [`Authority::pair`].
+    ///
+    /// # Panics
+    /// Without `openssl`, or a free port.
+    pub async fn serve(&self, names: &str, days: i32) -> TlsServer {
+        let [certificate, key] = self.pair(names, days);
+        let chain = vec![CertificateDer::from_pem_file(certificate).expect("a certificate")];
+        let key = PrivateKeyDer::from_pem_file(key).expect("a key");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

@@ -2,10 +2,11 @@
 
 use std::{
     env,
+    process::Command,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::{
     clients, guides,
@@ -85,7 +86,17 @@ fn build(_args: &Args) -> Result<()> {
     sh::run("the host and its tests", &mut build)
 }
 
+/// The command that makes certificates for the tests of TLS.
+fn openssl() -> Result<()> {
+    if sh::output_of(Command::new("openssl").arg("version")).is_some() {
+        return Ok(());
+    }
+    sh::apt(&["openssl"])
+        .unwrap_or_else(|| bail!("openssl is missing, and this system has no apt-get: install it"))
+}
+
 fn test(args: &Args) -> Result<()> {
+    openssl()?;
     let mut test = cargo();
     // No doc tests: each is a program to link, and the examples are tested as tests.
     test.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]).args(FEATURES);

@@ -11,6 +11,7 @@ mod own;
 mod piece;
 mod pool;
 mod quoted;
+mod stamp;
 mod tls;
 mod units;
 
@@ -27,5 +28,6 @@ pub use own::{is_own, listens};
 pub use piece::{Blob, Piece};
 pub use pool::{Class, Part, Pool, Taken, Turn};
 pub use quoted::{quoted, quoted_key};
+pub use stamp::{Stamp, stamp};
 pub use tls::choose_tls;
 pub use units::{ByteSize, Millis, UnixMillis};

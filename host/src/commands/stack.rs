@@ -10,7 +10,7 @@ use crate::{
     capabilities::Linked,
     config::{Config, ConfigError},
     engine::Engine,
-    http::{App, Auth, Server, bind},
+    http::{App, Auth, Server, Tls, bind},
     mcp::Handler,
     plugins::Plugins,
     runs::{Runs, SEALING_KEY},
@@ -95,11 +95,14 @@ impl Stack {
         crate::base::listens(address);
         let auth = Auth::open(&config.auth, clock())
             .map_err(|e| Failure::usage(ConfigError::CODE, format!("{e:#}")))?;
+        let tls =
+            Tls::open(&config.serve).map_err(|e| Failure::usage(ConfigError::CODE, format!("{e:#}")))?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let config = Arc::new(config);
         let rooms = Rooms::open(&config, cache).await?;
         let app = App::new(rooms.handler.clone(), config.serve.clone(), auth, address);
-        let server = Server::start(app, listener);
-        Ok(Self { url: format!("http://{address}/mcp"), rooms, server, drain: config.serve.drain })
+        let server = Server::start(app, listener, tls);
+        Ok(Self { url: format!("{scheme}://{address}/mcp"), rooms, server, drain: config.serve.drain })
     }
 
     /// The catalog; for waiting until every plugin is served or refused.

@@ -223,6 +223,11 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
             format!("`instructions` has {} bytes, and must have at most {most}", s.instructions.len());
         return wrong(["serve", "instructions"], reason);
     }
+    if s.has_tls() == s.tls_key.as_os_str().is_empty() {
+        let [there, lacks] =
+            if s.has_tls() { ["tls-certificate", "tls-key"] } else { ["tls-key", "tls-certificate"] };
+        return wrong(["serve", there], format!("`{there}` needs `{lacks}` beside it"));
+    }
     span("serve", "write-timeout", s.write_timeout, false)?;
     span("serve", "session-idle", s.session_idle, false)?;
     span("serve", "drain", s.drain, true)?;

@@ -76,6 +76,10 @@ pub struct ServeConfig {
     pub page_size: u32,
     /// What clients may tell their model about this server, in `server/discover` and `initialize`; empty for none.
     pub instructions: String,
+    /// File of the certificate, with those between it and the root, in PEM, for HTTPS; empty for plain HTTP.
+    pub tls_certificate: PathBuf,
+    /// File of its private key, in PEM.
+    pub tls_key: PathBuf,
     /// How long SIGTERM waits for calls in flight. 10 s is less than the 30 s that supervisors allow.
     pub drain: Millis,
 }
@@ -83,6 +87,17 @@ pub struct ServeConfig {
 impl ServeConfig {
     /// Most bytes of `instructions`: they go into a model's context in every conversation.
     pub const INSTRUCTIONS: usize = 16 << 10;
+    /// How often it is looked whether the files of TLS have changed.
+    pub const LOOK: Millis = Millis::from_secs(1);
+    /// Largest of these files: a chain has a few certificates of some KiB.
+    pub const TLS_FILE: ByteSize = ByteSize::kib(256);
+    /// How long a client may take to agree on TLS: several round trips on the slowest line.
+    pub const HANDSHAKE: Millis = Millis::from_secs(10);
+
+    /// True where this server speaks HTTPS.
+    pub fn has_tls(&self) -> bool {
+        !self.tls_certificate.as_os_str().is_empty()
+    }
 }
 
 impl Default for ServeConfig {
@@ -105,6 +120,8 @@ impl Default for ServeConfig {
             session_idle: Millis::from_secs(30 * 60),
             page_size: 1000,
             instructions: String::new(),
+            tls_certificate: PathBuf::new(),
+            tls_key: PathBuf::new(),
             drain: Millis::from_secs(10),
         }
     }

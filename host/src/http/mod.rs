@@ -10,6 +10,7 @@ mod older;
 mod reply;
 mod serve;
 mod socket;
+mod tls;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::{
 
 pub use auth::Auth;
 pub use serve::{Server, bind};
+pub use tls::Tls;
 
 /// What every request shares.
 pub struct App {

@@ -13,7 +13,7 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 
-use super::{App, auth::WELL_KNOWN, front, health, older, reply, socket::Impatient};
+use super::{App, auth::WELL_KNOWN, front, health, older, reply, socket::Impatient, tls::Tls};
 use crate::{base::Fault, config::ServeConfig};
 
 /// Largest head of a request: names, session headers and a mirrored parameter fit well.
@@ -59,10 +59,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to accept on `listener`.
-    pub fn start(app: Arc<App>, listener: TcpListener) -> Self {
+    /// Starts to accept on `listener`, over TLS or without.
+    pub fn start(app: Arc<App>, listener: TcpListener, tls: Option<Tls>) -> Self {
         let stop = tokio_util::sync::CancellationToken::new();
-        let accepting = tokio::spawn(accept(app.clone(), listener, stop.clone()));
+        let accepting = tokio::spawn(accept(app.clone(), listener, tls, stop.clone()));
         Self { app, accepting, stop }
     }
 
@@ -87,6 +87,7 @@ impl Server {
 async fn accept(
     app: Arc<App>,
     listener: TcpListener,
+    tls: Option<Tls>,
     stop: tokio_util::sync::CancellationToken,
 ) -> GracefulShutdown {
     let graceful = GracefulShutdown::new();
@@ -118,13 +119,25 @@ async fn accept(
         };
         // Without it each streamed answer waits for the peer's delayed acknowledgement, 40 ms and more.
         let _ = socket.set_nodelay(true);
-        let app = app.clone();
-        let service = service_fn(move |request| route(app.clone(), peer, request));
-        let socket = Impatient::new(socket, patience);
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(socket), service));
+        let (app, http, watcher) = (app.clone(), http.clone(), graceful.watcher());
+        let acceptor = tls.as_ref().map(Tls::acceptor);
+        let stop = stop.clone();
         tokio::spawn(async move {
-            // Errors here are the client's: it broke off or sent what is not HTTP.
-            let _ = connection.await;
+            let service = service_fn(move |request| route(app.clone(), peer, request));
+            let socket = Impatient::new(socket, patience);
+            // Errors here are the client's: it broke off, or sent what is not TLS or HTTP.
+            match acceptor {
+                None => {
+                    let _ = watcher.watch(http.serve_connection(TokioIo::new(socket), service)).await;
+                }
+                Some(acceptor) => {
+                    let shaken =
+                        tokio::time::timeout(ServeConfig::HANDSHAKE.duration(), acceptor.accept(socket));
+                    if let Some(Ok(Ok(socket))) = stop.run_until_cancelled(shaken).await {
+                        let _ = watcher.watch(http.serve_connection(TokioIo::new(socket), service)).await;
+                    }
+                }
+            }
             drop(place);
         });
     }

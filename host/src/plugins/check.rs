@@ -270,7 +270,7 @@ impl Checker {
     /// What this host lives by, and the secrets of one plugin: no folder may have to do with it.
     pub(super) fn own(&self, grants: &Grants) -> Vec<PathBuf> {
         let folders = [&self.config.serve.data, &self.config.serve.plugins].map(|p| absolute(p));
-        let files = [&self.config.auth.tokens_file, &self.config.store.seal_key];
+        let files = [&self.config.auth.tokens_file, &self.config.store.seal_key, &self.config.serve.tls_key];
         let files = files.into_iter().filter(|path| !path.as_os_str().is_empty()).map(|p| absolute(p));
         let own = folders.into_iter().chain(self.config.file.clone()).chain(files);
         own.chain(secrets(grants).cloned()).collect()

@@ -114,3 +114,21 @@ fn every_key_is_documented() {
         }
     }
 }
+
+#[test]
+fn every_test_that_security_names_is_there() {
+    let text = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all");
+    let named: Vec<&str> =
+        text.split('`').filter(|word| word.contains("::") && !word.contains(' ')).collect();
+    assert!(named.len() > 25, "{named:?}");
+    let lacks = |path: &&&str| {
+        let (place, test) = path.rsplit_once("::").unwrap();
+        let file = tests.join(place.replace("::", "/"));
+        let files = [file.with_extension("rs"), file.join("mod.rs")];
+        let source: String = files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
+        !source.contains(&format!("fn {test}("))
+    };
+    let lacking: Vec<_> = named.iter().filter(lacks).collect();
+    assert!(lacking.is_empty(), "docs/security.md names tests that are not there: {lacking:?}");
+}

@@ -47,6 +47,7 @@ mod restart;
 mod scaffold;
 mod sealed;
 mod stdio;
+mod tls;
 mod trace;
 mod unknown;
 mod world;

@@ -2,14 +2,13 @@
 
 use std::{
     collections::HashMap,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
 
 use crate::{
-    base::{Digest, UnixMillis, read_file, text_of},
+    base::{Digest, Stamp, UnixMillis, read_file, stamp, text_of},
     config::{AuthConfig, TokenEntry, TokenFile},
 };
 
@@ -74,9 +73,6 @@ struct State {
     entries: Arc<Entries>,
 }
 
-/// What tells one content of a file from another without reading it.
-type Stamp = (u64, u64, i64, i64, u64);
-
 impl Watched {
     fn open(path: &Path) -> anyhow::Result<Self> {
         let stamp = stamp(path);
@@ -114,11 +110,6 @@ impl Watched {
         }
         state.entries.clone()
     }
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let meta = std::fs::metadata(path).ok()?;
-    Some((meta.dev(), meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Entries> {
