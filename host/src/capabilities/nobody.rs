@@ -8,7 +8,23 @@ use super::{Asked, Audience, Caller, Granted, Stopping, wit_call};
 use crate::store::{Answer, QuestionKind};
 
 /// Answers nothing; what the plugin logs goes to the function.
-pub struct Nobody<F>(pub F);
+pub struct Nobody<F> {
+    told: F,
+    granted: Arc<Granted>,
+}
+
+impl<F> Nobody<F> {
+    /// Grants nothing.
+    pub fn new(told: F) -> Self {
+        Self { told, granted: Arc::default() }
+    }
+
+    /// Grants this at every moment.
+    #[cfg(test)]
+    pub fn granting(told: F, granted: Arc<Granted>) -> Self {
+        Self { told, granted }
+    }
+}
 
 impl<F: Fn(&str) + Send + Sync + 'static> Caller for Nobody<F> {
     fn progress(&self, _: f64, _: Option<f64>, _: Option<String>) {}
@@ -38,12 +54,12 @@ impl<F: Fn(&str) + Send + Sync + 'static> Caller for Nobody<F> {
     }
 
     fn granted(&self) -> Option<Arc<Granted>> {
-        Some(Arc::default())
+        Some(self.granted.clone())
     }
 
     fn changed(&self, _: wit_call::Change) {}
 
     fn log(&self, _: Audience, _: wit_call::LogLevel, message: &str) {
-        (self.0)(message);
+        (self.told)(message);
     }
 }

@@ -388,7 +388,7 @@ pub(super) async fn listing(
         ..Limits::default()
     };
     let plugin = name.to_owned();
-    let nobody = Nobody(move |message: &str| {
+    let nobody = Nobody::new(move |message: &str| {
         let text = neutral(message, LOG_LINE);
         tracing::debug!(target: "layby::plugin", plugin = %plugin, "while listing: {text}");
     });

@@ -65,10 +65,11 @@ fn granting(allow: &[String]) -> Grants {
 fn shared(grants: &Grants, names: Names) -> (Arc<Shared>, Arc<Mutex<Vec<String>>>) {
     let told = Arc::<Mutex<Vec<String>>>::default();
     let kept = told.clone();
-    let caller: Arc<dyn Caller> =
-        Arc::new(Nobody(move |text: &str| kept.lock().unwrap().push(text.to_owned())));
+    let granted = Granted::of(grants).unwrap();
+    let tell = move |text: &str| kept.lock().unwrap().push(text.to_owned());
+    let caller: Arc<dyn Caller> = Arc::new(Nobody::granting(tell, granted.clone()));
     let shared = Shared {
-        granted: Granted::of(grants).unwrap(),
+        granted,
         caller,
         journal: Journal::record([7; 16], 1 << 20),
         flights: Flights::default(),

@@ -49,7 +49,7 @@ impl Bench {
         let bytes = wat::parse_str(text).unwrap();
         let component = self.engine.component(Digest::of(&bytes), &bytes).unwrap();
         let prepared = self.linked.prepare(&component, &bytes).unwrap();
-        let nobody = Arc::new(Nobody(|_: &str| {}));
+        let nobody = Arc::new(Nobody::new(|_: &str| {}));
         let setup = Setup::fresh(crate::config::Limits::default(), Arc::default(), nobody, [7; 32], 10_000);
         let request = Request::Tool { name: name.to_owned(), arguments: arguments.to_string() };
         call(&prepared, setup, &request).await.0
