@@ -313,4 +313,6 @@ fn host_of(url: &Url, written: &str) -> Result<HostName, String> {
 }
 
 #[cfg(test)]
+// By its path: the fuzz targets take this file in by its own.
+#[path = "grants/tests.rs"]
 mod tests;
