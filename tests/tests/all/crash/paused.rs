@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::world::accepted;
 
 /// Longer than lease and takeover.
-const PAUSE: Duration = Duration::from_millis(2500);
+const PAUSE: Duration = Duration::from_millis(4500);
 
+/// Its lease is long enough to be kept on a busy machine: each one that runs out is one more resume.
 async fn host() -> Host {
     let policy = "[call]\ndeadline = \"100ms\"\nlinger = \"60s\"\n[grants]\nask = [\"form\"]";
-    let config = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"";
+    let config = "[store]\nlease = \"3s\"\ntakeover = \"1s\"";
     let setup = Arc::new(Setup::new().plugin("probe", policy).config(config));
     setup.mortal(&[]).await.expect("a host")
 }
@@ -26,11 +27,11 @@ async fn what_a_paused_host_ran_goes_on_with_it() {
     let host = host().await;
     let client = host.client();
     let asked = client.task("ask", json!({ "after_ms": 200 })).await;
-    let works = client.task("nap", nap(6000)).await;
+    let works = client.task("nap", nap(9000)).await;
     host.signal("STOP");
     tokio::time::sleep(PAUSE).await;
     host.signal("CONT");
-    assert_eq!(text(&client.status(&works, "completed").await["result"]), "slept 6000 ms");
+    assert_eq!(text(&client.status(&works, "completed").await["result"]), "slept 9000 ms");
     client.update(&asked, json!({ "question": accepted("late") })).await.result();
     assert!(text(&client.status(&asked, "completed").await["result"]).contains("late"));
 }
@@ -40,7 +41,7 @@ async fn what_others_took_from_a_paused_host_it_leaves_alone() {
     let first = host().await;
     let (one, second) = (first.client(), first.beside().await);
     let asked = one.task("ask", json!({ "after_ms": 200 })).await;
-    let works = one.task("nap", nap(6000)).await;
+    let works = one.task("nap", nap(9000)).await;
     first.signal("STOP");
     let two = second.client();
     two.update(&asked, json!({ "question": accepted("late") })).await.result();
@@ -48,7 +49,7 @@ async fn what_others_took_from_a_paused_host_it_leaves_alone() {
     assert!(text(&two.status(&asked, "completed").await["result"]).contains("late"));
     first.signal("CONT");
     for client in [&one, &two] {
-        assert_eq!(text(&client.status(&works, "completed").await["result"]), "slept 6000 ms");
+        assert_eq!(text(&client.status(&works, "completed").await["result"]), "slept 9000 ms");
         assert!(text(&client.status(&asked, "completed").await["result"]).contains("late"));
     }
     let resumed = first.tasks().await.into_iter().map(|task| task["resumed"].clone());
