@@ -199,6 +199,24 @@ impl Host {
         assert!(sent.success(), "the signal {name} was not sent");
     }
 
+    /// Stops the process where it is, but not while it writes to a file that others write to too: it would lock them out
+    /// until it goes on.
+    ///
+    /// # Panics
+    /// If it never lets go of the file.
+    pub async fn pause(&self) {
+        let database = self.setup.database();
+        for _ in 0..200 {
+            self.signal("STOP");
+            if database.takes_writes().await {
+                return;
+            }
+            self.signal("CONT");
+            tokio::time::sleep(Duration::from_millis(7)).await;
+        }
+        panic!("the host writes without a pause");
+    }
+
     /// Waits for the end of the process; its exit code.
     pub async fn ended(&mut self) -> Option<i32> {
         let child = &mut self.child;

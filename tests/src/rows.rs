@@ -47,6 +47,19 @@ impl Database {
         }
     }
 
+    /// True where nobody is in the middle of a write that keeps others from writing.
+    ///
+    /// # Panics
+    /// Without a database.
+    pub async fn takes_writes(&self) -> bool {
+        let Self::Sqlite(file) = self else { return true };
+        let options = SqliteConnectOptions::new().filename(file).busy_timeout(std::time::Duration::ZERO);
+        let mut c = options.connect().await.expect("the database opens");
+        let free = sqlx::query("BEGIN IMMEDIATE").execute(&mut c).await.is_ok();
+        let _ = c.close().await;
+        free
+    }
+
     /// True where nobody runs the task.
     ///
     /// # Panics

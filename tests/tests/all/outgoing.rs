@@ -255,7 +255,7 @@ async fn a_host_that_has_lost_its_lease_sends_nothing() {
     let first = setup.env("LAYBY_FAILPOINTS", &pause).start().await;
     let id = first.client().task("fetch", json!({ "requests": post(&server), "nap_ms": 300 })).await;
     eventually("the request is committed", || async { reached.exists().then_some(()) }).await;
-    first.signal("STOP");
+    first.pause().await;
     let second = first.beside().await;
     // It asks what is to be done, which is nothing.
     let key = "layby/outcome-http-0";

@@ -28,7 +28,7 @@ async fn what_a_paused_host_ran_goes_on_with_it() {
     let client = host.client();
     let asked = client.task("ask", json!({ "after_ms": 200 })).await;
     let works = client.task("nap", nap(9000)).await;
-    host.signal("STOP");
+    host.pause().await;
     tokio::time::sleep(PAUSE).await;
     host.signal("CONT");
     assert_eq!(text(&client.status(&works, "completed").await["result"]), "slept 9000 ms");
@@ -42,7 +42,7 @@ async fn what_others_took_from_a_paused_host_it_leaves_alone() {
     let (one, second) = (first.client(), first.beside().await);
     let asked = one.task("ask", json!({ "after_ms": 200 })).await;
     let works = one.task("nap", nap(9000)).await;
-    first.signal("STOP");
+    first.pause().await;
     let two = second.client();
     two.update(&asked, json!({ "question": accepted("late") })).await.result();
     // The other one goes on with it, once the lease is over.

@@ -30,7 +30,7 @@ async fn a_paused_replica_writes_and_sends_nothing_once_it_goes_on() {
     // In the sleep after the second one, whose answer is committed by then: once a second.
     server.reached(2).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    first.signal("STOP");
+    first.pause().await;
     two.accept(&asked, &key, json!({ "value": "late" })).await.result();
     // The other one goes on with it, once the lease is over.
     assert!(text(&two.status(&asked, "completed").await["result"]).contains("late"));
