@@ -1,7 +1,10 @@
 //! Ranges: what parses but cannot be meant. Pure; each check names the key, so that the reader of
 //! the file can point at its line.
 
-use super::{AuthConfig, CallPolicy, Config, EnvValue, Grants, Limits, OauthConfig, ServeConfig, TokenEntry};
+use super::{
+    AuthConfig, CallPolicy, Config, EnvValue, Grants, HostLimits, Limits, OauthConfig, ServeConfig,
+    TokenEntry,
+};
 use crate::base::{ByteSize, Millis};
 
 /// A value out of range: the path of its key, and what is wrong.
@@ -248,6 +251,11 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     for (key, value) in keys {
         at_least("callers", key, value.into(), 1)?;
     }
+    if h.guest_threads > HostLimits::GUEST_THREADS {
+        let most = HostLimits::GUEST_THREADS;
+        let reason = format!("`guest-threads` is {}, and must be at most {most}", h.guest_threads);
+        return wrong(["host", "guest-threads"], reason);
+    }
     at_least("host", "live-tasks", h.live_tasks.into(), 1)?;
     at_least("host", "waiting", h.waiting.into(), 1)?;
     at_least("host", "park-above", h.park_above.into(), 1)?;
@@ -263,7 +271,7 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     if !t.url.is_empty() && !["postgres://", "postgresql://"].iter().any(|p| t.url.starts_with(p)) {
         return wrong(["store", "url"], "`url` must be empty or begin with \"postgres://\"".to_owned());
     }
-    span("store", "busy-timeout", t.busy_timeout, true)?;
+    span("store", "busy-timeout", t.busy_timeout, false)?;
     span("store", "statement-timeout", t.statement_timeout, true)?;
     at_least("store", "readers", t.readers.into(), 1)?;
     size_at_least("store", "page-cache", t.page_cache, PAGE)?;

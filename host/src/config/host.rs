@@ -167,6 +167,11 @@ pub struct HostLimits {
     pub fuel_slice: u64,
 }
 
+impl HostLimits {
+    /// Most threads of the guests' own runtime: more than the largest machine has cores, and few enough for their stacks.
+    pub const GUEST_THREADS: u32 = 1024;
+}
+
 impl Default for HostLimits {
     fn default() -> Self {
         Self {

@@ -55,7 +55,7 @@ pub fn load(file: Option<&Path>, env: &dyn Fn() -> Vec<(String, String)>) -> Res
     };
     let source = Source { text: &text, origin: path };
     let config: Config = source.parse()?;
-    let (mut config, set_by) = overlay_variables(config, &text, env())?;
+    let (mut config, set_by) = overlay_variables(config, &source, env())?;
     check::config(&config).map_err(|(keys, reason)| match set_by.get(&keys) {
         Some(variable) => ConfigError::new(variable.clone(), reason),
         None => source.wrong(&keys, reason),
@@ -67,13 +67,13 @@ pub fn load(file: Option<&Path>, env: &dyn Fn() -> Vec<(String, String)>) -> Res
 /// Puts each `LAYBY_` variable over `config`; returns which variable set which key.
 fn overlay_variables(
     config: Config,
-    text: &str,
+    source: &Source<'_>,
     variables: Vec<(String, String)>,
 ) -> Result<(Config, BTreeMap<Vec<String>, String>), ConfigError> {
     let template = table_of(&Config::default());
     let known: BTreeMap<String, Vec<String>> =
         leaves(&template).into_iter().map(|path| (variable_name(&path), path)).collect();
-    let mut table: Table = text.parse().unwrap_or_default();
+    let mut table = source.table()?;
     let mut result = config;
     let mut set_by = BTreeMap::new();
     for (name, value) in variables {
@@ -140,7 +140,7 @@ pub fn load_policy(
 ) -> Result<Policy, ConfigError> {
     let source = Source { text, origin };
     let raw: RawPolicy = source.parse()?;
-    let file: Table = text.parse().unwrap_or_default();
+    let file = source.table()?;
     let sub = |path: &[&str]| {
         let mut at = Some(&file);
         for key in path {
@@ -216,14 +216,14 @@ struct RawTool {
 
 /// The keys of `file` over all of `base`.
 fn over<T: Serialize + DeserializeOwned>(base: &T, file: Option<&Table>) -> Result<T, toml::de::Error> {
-    let mut table = table_of(base);
+    let mut table = Table::try_from(base).map_err(serde::de::Error::custom)?;
     for (key, value) in file.into_iter().flatten() {
         table.insert(key.clone(), value.clone());
     }
     T::deserialize(Value::Table(table))
 }
 
-/// Our own types serialize to tables; anything else would be a bug that the tests would meet.
+/// Of defaults only: those are tables with numbers that TOML has, as the tests show.
 fn table_of<T: Serialize>(value: &T) -> Table {
     Table::try_from(value).unwrap_or_default()
 }
@@ -283,6 +283,12 @@ impl Source<'_> {
         })
     }
 
+    /// The text as it is, for keys that are laid over others. It may say less than a type of ours takes: whole numbers of TOML
+    /// end at 2^63 - 1.
+    fn table(&self) -> Result<Table, ConfigError> {
+        self.parse()
+    }
+
     /// `FILE:LINE:COLUMN`, both from 1, columns in characters.
     fn at(&self, offset: usize) -> String {
         let before = self.text.get(..offset).unwrap_or(self.text);
@@ -334,6 +340,10 @@ fn friendly(message: &str) -> String {
     message
         .replace("expected u32", &format!("expected {number} 4294967295"))
         .replace("expected u64", &format!("expected {number} 9223372036854775807"))
+        .replace(
+            "u64 value was too large",
+            &format!("it is too large: expected {number} 9223372036854775807"),
+        )
         .replace("expected a boolean", "expected true or false")
 }
 

@@ -116,6 +116,12 @@ fn bad_values_say_what_was_expected() {
     refused(policy("[call]\ndeadline = 5\n"), &["a time span in quotes"]);
     refused(policy("[limits]\nquestions = -1\n"), &["a whole number from 0"]);
     refused(policy("[limits]\nquestions = 5_000_000_000\n"), &["a whole number from 0 to 4294967295"]);
+    // Past what a number of TOML may be: nothing beside it may be lost for that.
+    for fuel in ["9223372036854775808", "18446744073709551615"] {
+        let text = format!("[limits]\nfuel = {fuel}\nquestions = 0\n");
+        refused(policy(&text), &[":2:8", "whole number", "9223372036854775807"]);
+        refused(config(&text, &[]), &[":2:8", "whole number", "9223372036854775807"]);
+    }
     refused(policy("[call]\nrequires-tasks = \"yes\"\n"), &["true or false"]);
     refused(policy("[grants]\nenv = { A = 5 }\n"), &["a string, { secret"]);
     refused(policy("[limits\n"), &["weather.toml:1:"]);

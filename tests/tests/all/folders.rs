@@ -295,10 +295,14 @@ async fn who_looks_there_says_whether_an_append_has_happened() {
         let (mut host, id, log) = killed_at(failpoint, &everything()).await;
         let key = "layby/outcome-file-1";
         let asked = |task: &Value| task["inputRequests"][key].is_object();
-        let task = host.client().until(&id, "the host's question", asked).await;
-        assert!(task.to_string().contains("did append on /files/log"), "{task}");
-        let choice = if happened { "it happened" } else { "retry" };
-        host.client().accept(&id, key, json!({ "choice": choice })).await.result();
+        // An answer that a commit on its way has taken along is known, and nothing is asked.
+        let known = |task: &Value| failpoint == "file.after-answer" && task["status"] == "completed";
+        let task = host.client().until(&id, "the host's question", |task| asked(task) || known(task)).await;
+        if asked(&task) {
+            assert!(task.to_string().contains("did append on /files/log"), "{task}");
+            let choice = if happened { "it happened" } else { "retry" };
+            host.client().accept(&id, key, json!({ "choice": choice })).await.result();
+        }
         let task = host.client().status(&id, "completed").await;
         assert_eq!(came_to(&task)[2..], ["ok", "ok", "begun, appended"].map(str::to_owned), "{task}");
         assert_eq!(fs::read_to_string(&log).unwrap(), "begun, appended", "{failpoint}");
