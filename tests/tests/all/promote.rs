@@ -258,3 +258,31 @@ async fn a_full_host_promotes_when_there_is_room() {
     client.cancel(&id).await.result();
     client.status(&id, "cancelled").await;
 }
+
+/// The run was told to stop before its row was committed: what there is then is handed on, and not ended.
+#[tokio::test]
+async fn a_call_that_becomes_a_task_as_the_host_stops_goes_on_elsewhere() {
+    let gate = std::env::temp_dir().join(format!("layby-promotes-{}", std::process::id()));
+    let reached = std::path::PathBuf::from(format!("{}.reached", gate.display()));
+    let setup = Setup::probe(QUICK).config("[serve]\ndrain = \"4s\"\n");
+    let pause = format!("task.promote.before=pause:{}", gate.display());
+    let mut host = setup.env("LAYBY_FAILPOINTS", &pause).start().await;
+    let client = host.client();
+    let calling = tokio::spawn(async move { client.call("nap", json!({ "ms": 9000, "step_ms": 50 })).await });
+    eventually("the call is being promoted", || async { reached.exists().then_some(()) }).await;
+    host.signal("TERM");
+    // Calls in flight have their time; then runs are told to stop, which nobody outside can see.
+    tokio::time::sleep(std::time::Duration::from_millis(4500)).await;
+    std::fs::write(&gate, "").unwrap();
+    host.ended().await;
+    // The handle may not have come any more: then the client knows of no task, and none is lost.
+    let _ = calling.await;
+    for file in [&gate, &reached] {
+        std::fs::remove_file(file).unwrap();
+    }
+    let host = host.restart_without("LAYBY_FAILPOINTS").await;
+    for task in host.tasks().await {
+        let id = task["taskId"].as_str().unwrap();
+        assert_eq!(text(&host.client().status(id, "completed").await["result"]), "slept 9000 ms");
+    }
+}

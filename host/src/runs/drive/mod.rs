@@ -315,14 +315,28 @@ impl Driver {
                 None
             }
             Event::Timer => self.timer().await,
-            // Its grace is over with the process.
-            Event::HostStops if self.run.is_cancelled() => Some(Outcome::Cancelled),
-            Event::HostStops if self.is_resumable() => Some(Outcome::HandsBack { retry: None }),
-            Event::HostStops => Some(Outcome::Error(Fault::internal(
-                "interrupted",
-                "The host was shut down while this ran. What it had done is not known; call again.",
-            ))),
+            Event::HostStops => Some(self.host_stops().await),
         }
+    }
+
+    async fn host_stops(&mut self) -> Outcome {
+        // A commit that is under way decides what there is to hand on.
+        if let Some(promoting) = self.promoting.take()
+            && let Some(outcome) = self.promoted(promoting.await)
+        {
+            return outcome;
+        }
+        // Its grace is over with the process.
+        if self.run.is_cancelled() {
+            return Outcome::Cancelled;
+        }
+        if self.is_resumable() {
+            return Outcome::HandsBack { retry: None };
+        }
+        Outcome::Error(Fault::internal(
+            "interrupted",
+            "The host was shut down while this ran. What it had done is not known; call again.",
+        ))
     }
 
     /// Makes the instance's future; it starts when it is first polled.
