@@ -6,6 +6,7 @@ mod bench;
 mod clients;
 mod conformance;
 mod demo;
+mod deny;
 mod fuzz;
 mod guides;
 mod node;
@@ -34,6 +35,8 @@ enum Chore {
     Conformance(conformance::Args),
     /// Look for inputs that break the journal.
     Fuzz(fuzz::Args),
+    /// Check what is built in: licences, banned crates, and where crates come from.
+    Deny(deny::Args),
     /// Run every command and code block of the guides in docs/plugins.
     Guides(guides::Args),
     /// Measure, and print a table.
@@ -49,6 +52,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Test(args) => test::run(args),
         Chore::Conformance(args) => conformance::run(args),
         Chore::Fuzz(args) => fuzz::run(&args),
+        Chore::Deny(args) => deny::run(&args),
         Chore::Guides(args) => guides::run(&args),
         Chore::Bench(args) => bench::run(args),
     }
