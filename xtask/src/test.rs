@@ -86,17 +86,20 @@ fn build(_args: &Args) -> Result<()> {
     sh::run("the host and its tests", &mut build)
 }
 
-/// The command that makes certificates for the tests of TLS.
-fn openssl() -> Result<()> {
-    if sh::output_of(Command::new("openssl").arg("version")).is_some() {
-        return Ok(());
+/// The commands that make certificates for the tests of TLS, and signatures of plugins.
+fn signing() -> Result<()> {
+    for (program, version) in [("openssl", "version"), ("minisign", "-v")] {
+        if sh::output_of(Command::new(program).arg(version)).is_none() {
+            sh::apt(&[program]).unwrap_or_else(|| {
+                bail!("{program} is missing, and this system has no apt-get: install it")
+            })?;
+        }
     }
-    sh::apt(&["openssl"])
-        .unwrap_or_else(|| bail!("openssl is missing, and this system has no apt-get: install it"))
+    Ok(())
 }
 
 fn test(args: &Args) -> Result<()> {
-    openssl()?;
+    signing()?;
     let mut test = cargo();
     // No doc tests: each is a program to link, and the examples are tested as tests.
     test.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]).args(FEATURES);

@@ -53,12 +53,24 @@ pub struct CatalogConfig {
     pub retry: Millis,
     /// Components compiled at once; 0 means half the cores, at least one, so that calls keep the others.
     pub compile_jobs: u32,
+    /// Public keys of minisign, each as the second line of its `.pub` file. Where there are any, a component is loaded only
+    /// with a signature by one of them, `NAME.wasm.minisig`. None by default: who may write the folder is trusted.
+    pub signers: Vec<String>,
 }
 
 impl CatalogConfig {
+    /// True where a component is loaded only with a signature.
+    pub const fn is_signed(&self) -> bool {
+        !self.signers.is_empty()
+    }
+
     /// How long a task that goes on waits for its plugin to be ready, before it is given back for a while: longer than a
     /// host needs to make its plugins ready from compiled code, and less than its lease.
     pub const PENDING: Millis = Millis::from_secs(5);
+    /// Most keys of `signers`: a team's, and those that follow them.
+    pub const SIGNERS: usize = 32;
+    /// Largest file of a signature: minisign's comments have at most 9 KiB.
+    pub const SIGNATURE: ByteSize = ByteSize::kib(16);
     /// Components and modules that lie within each other: composed ones have three or four. The compiler's time and memory
     /// grow with the square, to gigabytes for a file of 100 KB.
     pub const NESTED: usize = 32;
@@ -122,6 +134,7 @@ impl Default for CatalogConfig {
             relist_interval: Millis::from_secs(1),
             retry: Millis::from_secs(5),
             compile_jobs: 0,
+            signers: Vec::new(),
         }
     }
 }

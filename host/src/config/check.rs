@@ -2,10 +2,10 @@
 //! the file can point at its line.
 
 use super::{
-    AuthConfig, CallPolicy, Config, EnvValue, Grants, HostLimits, Limits, OauthConfig, ServeConfig,
-    TokenEntry,
+    AuthConfig, CallPolicy, CatalogConfig, Config, EnvValue, Grants, HostLimits, Limits, OauthConfig,
+    ServeConfig, TokenEntry,
 };
-use crate::base::{ByteSize, Millis};
+use crate::base::{ByteSize, Millis, Signers};
 
 /// A value out of range: the path of its key, and what is wrong.
 pub(super) type Wrong = (Vec<String>, String);
@@ -309,7 +309,16 @@ fn catalog(c: &Config) -> Result<(), Wrong> {
     size_at_least("catalog", "list-memory", k.list_memory, PAGE)?;
     span("catalog", "list-time", k.list_time, false)?;
     span("catalog", "relist-interval", k.relist_interval, false)?;
-    span("catalog", "retry", k.retry, false)
+    span("catalog", "retry", k.retry, false)?;
+    let most = CatalogConfig::SIGNERS;
+    if k.signers.len() > most {
+        let reason = format!("`signers` has {} keys, and may have at most {most}", k.signers.len());
+        return wrong(["catalog", "signers"], reason);
+    }
+    match Signers::of(&k.signers) {
+        Ok(_) => Ok(()),
+        Err(reason) => wrong(["catalog", "signers"], format!("`signers`: {reason}")),
+    }
 }
 
 fn auth(a: &AuthConfig) -> Result<(), Wrong> {

@@ -20,7 +20,7 @@ use super::{
     sealed, swap,
 };
 use crate::{
-    base::{ByteSize, Digest, read_file},
+    base::{ByteSize, Digest, Signed, Signers, read_file},
     capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, is_secret, is_written, list},
     config::{CatalogConfig, Config, EnvValue, Grants, Limits, Policy, load_policy},
     engine::Engine,
@@ -36,6 +36,8 @@ pub(super) struct Checker {
     pub(super) engine: Arc<Engine>,
     pub(super) linked: Arc<Linked>,
     pub(super) keep: Keep,
+    /// None where components need no signature.
+    pub(super) signers: Option<Signers>,
     pub(super) store: Arc<dyn Store>,
     pub(super) vault: Arc<Vault>,
     /// Turned on at the end: jobs stop between two steps.
@@ -104,12 +106,23 @@ impl Checker {
         row: Option<&PluginRow>,
         serves: bool,
     ) -> Outcome {
-        let (bytes, text) = match scan::read(&self.config.serve.plugins, name, seen, &self.config.catalog) {
+        let read = scan::read(&self.config.serve.plugins, name, seen, &self.config.catalog);
+        let (bytes, text, signature) = match read {
             Read::Changed => return Outcome::Changed,
             Read::Refused(problem) => return Outcome::Refused(problem, None),
-            Read::Done { bytes, text } => (bytes, text),
+            Read::Done { bytes, text, signature } => (bytes, text, signature),
         };
         let digest = Digest::of(&bytes);
+        let signed = match self.signed(&bytes, signature.as_deref()) {
+            Ok(signed) => signed,
+            Err(problem) => return Outcome::Refused(problem, Some(digest)),
+        };
+        // A restart asks for it, and the file in the folder may be another's by then.
+        if let (Some(_), Some(signature)) = (&signed, signature)
+            && let Err(e) = self.keep.put_signature(digest, &signature)
+        {
+            return Outcome::Failed(format!("its signature cannot be kept under the data folder: {e}"));
+        }
         let elsewhere = match self.runtime.block_on(self.store.plugins_elsewhere()) {
             Ok(all) => all,
             Err(e) => return Outcome::Failed(format!("what other replicas have cannot be read: {e}")),
@@ -119,11 +132,40 @@ impl Checker {
         if serves && self.is_same(name, &past, digest, &text) {
             return Outcome::Same;
         }
+        if let Some(Signed { key, comment }) = signed {
+            let comment = neutral(&comment, LOG_LINE);
+            tracing::info!(plugin = name, digest = %digest.short(), %key, %comment, "has a good signature");
+        }
         match self.version(name, digest, &bytes, text, &past) {
             Ok(version) => Outcome::Ready(Box::new(version)),
             Err(Stop::Refused(problem)) => Outcome::Refused(problem, Some(digest)),
             Err(Stop::Failed(reason)) => Outcome::Failed(reason),
         }
+    }
+
+    /// Whose signature of `bytes` there is, before anything is done with them; none where signatures do not count.
+    fn signed(&self, bytes: &[u8], signature: Option<&[u8]>) -> Result<Option<Signed>, Problem> {
+        let Some(signers) = &self.signers else { return Ok(None) };
+        let signature = signature.ok_or_else(|| {
+            Problem::unsigned(
+                "the component has no signature, and `catalog.signers` in layby.toml asks for one",
+            )
+        })?;
+        let signed = signers.check(bytes, signature);
+        signed.map(Some).map_err(|why| Problem::bad_signature(format!("the signature does not count: {why}")))
+    }
+
+    /// The same for kept bytes, whose signature was kept with them.
+    fn still_signed(&self, digest: Digest, bytes: &[u8]) -> Result<(), Stop> {
+        if self.signers.is_none() {
+            return Ok(());
+        }
+        let signature = self
+            .keep
+            .signature(digest)
+            .map_err(|e| Stop::Failed(format!("its kept signature cannot be read: {e}")))?;
+        self.signed(bytes, signature.as_deref())?;
+        Ok(())
     }
 
     /// True where what serves is this pair, with the grants that it would get now.
@@ -233,6 +275,7 @@ impl Checker {
         let with_grants = !row.without_grants;
         let granted = self.grants(&row.name, &policy, with_grants)?;
         let bytes = self.kept(digest)?;
+        self.still_signed(digest, &bytes)?;
         let prepared = self.prepare(&row.name, digest, &bytes)?;
         let built = declare::build(&declared, &policy, &self.config.catalog, false)?;
         Ok(Version {
@@ -280,7 +323,7 @@ impl Checker {
     /// refusal.
     fn others(&self, name: &str) -> Vec<Policy> {
         let folder = &self.config.serve.plugins;
-        let Ok(found) = scan::scan(folder) else { return Vec::new() };
+        let Ok(found) = scan::scan(folder, false) else { return Vec::new() };
         let read = |other: &String| {
             let text = read_file(&scan::policy_path(folder, other), self.config.catalog.max_policy).ok()?;
             self.policy(other, &String::from_utf8(text).ok()?).ok()

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use crate::base::{ByteSize, Digest, private_folder};
+use crate::{
+    base::{ByteSize, Digest, private_folder, read_file},
+    config::CatalogConfig,
+};
 
 /// The folder of kept components.
 #[derive(Debug)]
@@ -33,6 +36,28 @@ impl Keep {
         self.folder.join(format!("{digest}.wasm"))
     }
 
+    fn signature_path(&self, digest: Digest) -> PathBuf {
+        self.folder.join(format!("{digest}.wasm.minisig"))
+    }
+
+    /// Stores the signature under which `digest` is loaded; on disk when it returns. Blocking.
+    pub(super) fn put_signature(&self, digest: Digest, signature: &[u8]) -> io::Result<()> {
+        let path = self.signature_path(digest);
+        if read_file(&path, CatalogConfig::SIGNATURE).is_ok_and(|known| known == signature) {
+            return File::options().write(true).open(&path)?.set_modified(std::time::SystemTime::now());
+        }
+        self.write(digest, &path, signature)
+    }
+
+    /// The signature that was stored last for `digest`; none where there is none. Blocking.
+    pub(super) fn signature(&self, digest: Digest) -> io::Result<Option<Vec<u8>>> {
+        match read_file(&self.signature_path(digest), CatalogConfig::SIGNATURE) {
+            Ok(signature) => Ok(Some(signature)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Stores `bytes`, whose digest is `digest`; on disk when it returns. Blocking.
     pub(super) fn put(&self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
         let path = self.path(digest);
@@ -40,6 +65,10 @@ impl Keep {
             // Young again, so that it is not collected before its row is written.
             return File::options().write(true).open(&path)?.set_modified(std::time::SystemTime::now());
         }
+        self.write(digest, &path, bytes)
+    }
+
+    fn write(&self, digest: Digest, path: &Path, bytes: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let unique = NEXT.fetch_add(1, Ordering::Relaxed);
         let temporary = self.folder.join(format!(".{}.{}.{unique}", digest.short(), std::process::id()));
@@ -48,7 +77,7 @@ impl Keep {
                 file.write_all(bytes)?;
                 file.sync_all()
             })
-            .and_then(|()| fs::rename(&temporary, &path));
+            .and_then(|()| fs::rename(&temporary, path));
         if written.is_err() {
             drop(fs::remove_file(&temporary));
         }
@@ -76,7 +105,8 @@ impl Keep {
             let entry = entry?;
             let file = entry.file_name();
             let name = file.to_string_lossy();
-            let digest = name.strip_suffix(".wasm").and_then(|hex| hex.parse::<Digest>().ok());
+            let stem = name.strip_suffix(".minisig").unwrap_or(&name).strip_suffix(".wasm");
+            let digest = stem.and_then(|hex| hex.parse::<Digest>().ok());
             let ours = digest.is_some() || name.starts_with('.');
             if !ours || digest.is_some_and(|d| used.contains(&d)) {
                 continue;
@@ -111,11 +141,18 @@ mod tests {
         keep.put(a, b"a").unwrap();
         assert_eq!(keep.get(a, ByteSize(10)).unwrap(), b"a", "and mended");
 
+        for (digest, signature) in [(a, b"old"), (a, b"new"), (a, b"new"), (b, b"two")] {
+            keep.put_signature(digest, signature).unwrap();
+            assert_eq!(keep.signature(digest).unwrap().unwrap(), signature);
+        }
+        assert_eq!(keep.signature(Digest::of(b"c")).unwrap(), None);
+
         let used = HashSet::from([a]);
         assert_eq!(keep.collect(&used, Keep::YOUNG).unwrap(), 0, "the young stay");
-        assert_eq!(keep.collect(&used, Duration::ZERO).unwrap(), 1);
+        assert_eq!(keep.collect(&used, Duration::ZERO).unwrap(), 2);
+        assert!(keep.signature(a).unwrap().is_some() && keep.signature(b).unwrap().is_none());
         assert!(keep.get(a, ByteSize(10)).is_ok() && keep.get(b, ByteSize(10)).is_err());
         let left = fs::read_dir(dir.path().join("components")).unwrap().count();
-        assert_eq!(left, 1, "no temporary file stays");
+        assert_eq!(left, 2, "no temporary file stays");
     }
 }

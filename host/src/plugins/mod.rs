@@ -31,7 +31,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::{Clock, Digest, Fault, Pool, UnixMillis},
+    base::{Clock, Digest, Fault, Pool, Signers, UnixMillis},
     capabilities::{Granted, Linked, Prepared, wit_call},
     config::{Config, Policy},
     engine::Engine,
@@ -235,7 +235,8 @@ pub struct Refusal {
     /// Stable code, from `docs/errors.md`: `plugin_not_a_component`, `plugin_wrong_world`, `plugin_bad_function`,
     /// `plugin_bad_policy`, `plugin_bad_tool_name`, `plugin_name_taken`, `plugin_bad_schema`,
     /// `plugin_bad_tool`, `plugin_bad_prompt`, `plugin_bad_resource`, `plugin_digest_pin`,
-    /// `plugin_list_tools_failed`, `plugin_list_slow`, `plugin_bad_grant`, `plugin_too_large`, `plugin_unreadable`.
+    /// `plugin_list_tools_failed`, `plugin_list_slow`, `plugin_bad_grant`, `plugin_too_large`, `plugin_unreadable`,
+    /// `plugin_unsigned`, `plugin_bad_signature`.
     pub code: String,
     /// What was wrong.
     pub reason: String,
@@ -264,7 +265,8 @@ impl Plugins {
     ///
     /// # Errors
     /// `plugins_folder` where it cannot be read, or is missing while the store knows plugins of it;
-    /// `plugins_data` where the data folder cannot keep components; `store_…`.
+    /// `plugins_data` where the data folder cannot keep components; `config_invalid` for keys that are none, which a checked
+    /// configuration has not; `store_…`.
     pub async fn open(
         config: Arc<Config>,
         engine: Arc<Engine>,
@@ -275,9 +277,9 @@ impl Plugins {
     ) -> Result<Arc<Self>, Fault> {
         let rows = store.plugins().await?;
         let (folder, data) = (config.serve.plugins.clone(), config.serve.data.clone());
-        let known = !rows.is_empty();
+        let (known, signed) = (!rows.is_empty(), config.catalog.is_signed());
         let opened = tokio::task::spawn_blocking(move || {
-            let found = open_folder(&folder, known)?;
+            let found = open_folder(&folder, known, signed)?;
             let keep = keep::Keep::open(&data).map_err(|e| {
                 let reason = format!("components cannot be kept under {}: {e}", data.display());
                 Fault::internal("plugins_data", format!("{reason}; make it a folder that layby may write"))
@@ -288,6 +290,12 @@ impl Plugins {
             .await
             .map_err(|e| Fault::internal("plugins_folder", format!("the first look broke: {e}")))??;
 
+        let signers = match config.catalog.is_signed() {
+            true => {
+                Some(Signers::of(&config.catalog.signers).map_err(|e| Fault::internal("config_invalid", e))?)
+            }
+            false => None,
+        };
         let cancel = CancellationToken::new();
         let runtime = tokio::runtime::Handle::current();
         let compiling = tokio::sync::Semaphore::new(watch::compile_jobs(&config.catalog));
@@ -297,6 +305,7 @@ impl Plugins {
             engine,
             linked,
             keep,
+            signers,
             store: shared,
             vault,
             cancel: cancelled,
@@ -384,15 +393,15 @@ impl Drop for Plugins {
 
 /// The first look at the folder. One that is missing is made, unless plugins were served from it: then it
 /// is more likely not mounted, and taking it for empty would revoke them all. Blocking.
-fn open_folder(folder: &Path, known: bool) -> Result<scan::Found, Fault> {
+fn open_folder(folder: &Path, known: bool, signed: bool) -> Result<scan::Found, Fault> {
     let fault = |e: std::io::Error| {
         let reason = format!("the plugin folder {} cannot be read: {e}", folder.display());
         Fault::internal("plugins_folder", format!("{reason}; make it, or name another with --plugins"))
     };
-    match scan::scan(folder) {
+    match scan::scan(folder, signed) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && !known => {
             tracing::warn!("there was no plugin folder {}: made an empty one", folder.display());
-            std::fs::create_dir_all(folder).and_then(|()| scan::scan(folder)).map_err(fault)
+            std::fs::create_dir_all(folder).and_then(|()| scan::scan(folder, signed)).map_err(fault)
         }
         found => found.map_err(fault),
     }

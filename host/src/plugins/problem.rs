@@ -112,6 +112,18 @@ impl Problem {
         Self::new("plugin_digest_pin", reason, advice)
     }
 
+    pub(super) fn unsigned(reason: impl AsRef<str>) -> Self {
+        let advice = "sign it with the secret key of one of `catalog.signers`: `minisign -S -m NAME.wasm` makes NAME.wasm.minisig, \
+                      which belongs beside it";
+        Self::new("plugin_unsigned", reason, advice)
+    }
+
+    pub(super) fn bad_signature(reason: impl AsRef<str>) -> Self {
+        let advice = "put the component back that was signed, or sign this one if you trust it: `minisign -S -m NAME.wasm` with the \
+                      secret key of one of `catalog.signers`; to trust another signer, add its public key there and start again";
+        Self::new("plugin_bad_signature", reason, advice)
+    }
+
     pub(super) fn list_tools_failed(reason: impl AsRef<str>) -> Self {
         let advice = "listing runs with nothing granted and little fuel, memory and time: only list there";
         Self::new("plugin_list_tools_failed", reason, advice)

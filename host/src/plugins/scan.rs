@@ -46,17 +46,19 @@ impl Stamp {
     }
 }
 
-/// A component and its policy file, as the folder has them at one moment.
+/// A component with its policy file and, where signatures count, its signature, as the folder has them at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     component: Stamp,
     policy: Option<Stamp>,
+    signature: Option<Stamp>,
 }
 
 impl Pair {
-    /// How long both have been unchanged, by their own times.
+    /// How long all have been unchanged, by their own times.
     pub(super) fn age(&self) -> Duration {
-        self.policy.map_or(self.component.age(), |p| p.age().min(self.component.age()))
+        let beside = [self.policy, self.signature].into_iter().flatten().map(|file| file.age());
+        beside.fold(self.component.age(), Duration::min)
     }
 }
 
@@ -73,11 +75,11 @@ pub(super) struct Found {
     pub(super) folder: (u64, u64),
 }
 
-/// Looks at `folder` once. Blocking.
+/// Looks at `folder` once, at signatures too where they count. Blocking.
 ///
 /// # Errors
 /// The folder cannot be listed; nothing can be said about any plugin then.
-pub(super) fn scan(folder: &Path) -> io::Result<Found> {
+pub(super) fn scan(folder: &Path, signed: bool) -> io::Result<Found> {
     let meta = std::fs::metadata(folder)?;
     let mut found = Found { folder: (meta.dev(), meta.ino()), ..Found::default() };
     let mut names = BTreeSet::new();
@@ -100,7 +102,7 @@ pub(super) fn scan(folder: &Path) -> io::Result<Found> {
         }
     }
     for name in names {
-        match look(folder, &name) {
+        match look(folder, &name, signed) {
             Ok(Some(pair)) => drop(found.plugins.insert(name, Ok(pair))),
             Ok(None) => {}
             Err(reason) => drop(found.plugins.insert(name, Err(reason))),
@@ -124,10 +126,17 @@ pub(super) fn policy_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.toml"))
 }
 
+/// `NAME.wasm.minisig` in `folder`, as minisign names it.
+pub(super) fn signature_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.wasm.minisig"))
+}
+
 /// The pair of `name` now; none where there is no component.
-fn look(folder: &Path, name: &str) -> Result<Option<Pair>, String> {
+fn look(folder: &Path, name: &str, signed: bool) -> Result<Option<Pair>, String> {
     let Some(component) = stamp(&component_path(folder, name))? else { return Ok(None) };
-    Ok(Some(Pair { component, policy: stamp(&policy_path(folder, name))? }))
+    let policy = stamp(&policy_path(folder, name))?;
+    let signature = if signed { stamp(&signature_path(folder, name))? } else { None };
+    Ok(Some(Pair { component, policy, signature }))
 }
 
 fn stamp(path: &Path) -> Result<Option<Stamp>, String> {
@@ -171,12 +180,14 @@ impl Seen {
 pub(super) enum Read {
     /// The files are not as they were seen: wait for them to settle again.
     Changed,
-    /// Both, as one.
+    /// All, as one.
     Done {
         /// The component.
         bytes: Vec<u8>,
         /// The policy file's text, empty without one.
         text: String,
+        /// The signature's file, where signatures count and there is one.
+        signature: Option<Vec<u8>>,
     },
     /// Bytes that cannot be taken.
     Refused(Problem),
@@ -197,6 +208,12 @@ pub(super) fn read(folder: &Path, name: &str, seen: &Pair, bounds: &CatalogConfi
             policy.size, bounds.max_policy
         )));
     }
+    let most = CatalogConfig::SIGNATURE;
+    if let Some(signature) = seen.signature.filter(|s| s.size > most.0) {
+        let reason =
+            format!("the file of the signature has {} bytes, more than one has ({most})", signature.size);
+        return Read::Refused(Problem::bad_signature(reason));
+    }
     let unreadable = |path: &Path, e: io::Error| {
         Read::Refused(Problem::unreadable(format!("{} cannot be read: {e}", path.display())))
     };
@@ -205,19 +222,26 @@ pub(super) fn read(folder: &Path, name: &str, seen: &Pair, bounds: &CatalogConfi
         Ok(None) => return Read::Changed,
         Err(e) => return unreadable(&component, e),
     };
-    let policy = policy_path(folder, name);
-    let text = match seen.policy.map(|stamp| read_one(&policy, &stamp, bounds.max_policy)) {
-        None => Vec::new(),
-        Some(Ok(Some(text))) => text,
-        Some(Ok(None)) => return Read::Changed,
-        Some(Err(e)) => return unreadable(&policy, e),
+    let beside = |path: PathBuf, stamp: Option<Stamp>, most| match stamp.map(|s| read_one(&path, &s, most)) {
+        None => Ok(None),
+        Some(Ok(Some(bytes))) => Ok(Some(bytes)),
+        Some(Ok(None)) => Err(Read::Changed),
+        Some(Err(e)) => Err(unreadable(&path, e)),
     };
-    // The first may have changed while the second was read.
-    if look(folder, name) != Ok(Some(*seen)) {
+    let text = match beside(policy_path(folder, name), seen.policy, bounds.max_policy) {
+        Ok(text) => text.unwrap_or_default(),
+        Err(ended) => return ended,
+    };
+    let signature = match beside(signature_path(folder, name), seen.signature, most) {
+        Ok(signature) => signature,
+        Err(ended) => return ended,
+    };
+    // The first may have changed while the others were read.
+    if look(folder, name, bounds.is_signed()) != Ok(Some(*seen)) {
         return Read::Changed;
     }
     match String::from_utf8(text) {
-        Ok(text) => Read::Done { bytes, text },
+        Ok(text) => Read::Done { bytes, text, signature },
         Err(_) => Read::Refused(Problem::bad_policy("the policy file is not UTF-8 text")),
     }
 }
@@ -249,7 +273,7 @@ mod tests {
     use super::*;
 
     fn pair(folder: &Path, name: &str) -> Pair {
-        *scan(folder).unwrap().plugins[name].as_ref().unwrap()
+        *scan(folder, true).unwrap().plugins[name].as_ref().unwrap()
     }
 
     #[test]
@@ -262,12 +286,12 @@ mod tests {
         }
         fs::create_dir(dir.path().join("folder.wasm")).unwrap();
         std::os::unix::fs::symlink("nowhere", dir.path().join("dangling.wasm")).unwrap();
-        let found = scan(dir.path()).unwrap();
+        let found = scan(dir.path(), true).unwrap();
         assert_eq!(found.plugins.keys().collect::<Vec<_>>(), ["a", "b", "folder"]);
         assert!(found.plugins["folder"].as_ref().unwrap_err().contains("regular"));
         assert_eq!(found.misnamed.iter().collect::<Vec<_>>(), ["c d"]);
         assert!(found.policies.contains("lone") && found.policies.contains("a"));
-        assert!(scan(&dir.path().join("none")).is_err());
+        assert!(scan(&dir.path().join("none"), true).is_err());
     }
 
     #[test]
@@ -295,7 +319,7 @@ mod tests {
         let at = |f: &str| dir.path().join(f);
         fs::write(at("a.wasm"), "bytes").unwrap();
         let seen = pair(dir.path(), "a");
-        let Read::Done { bytes, text } = read(dir.path(), "a", &seen, &bounds) else {
+        let Read::Done { bytes, text, .. } = read(dir.path(), "a", &seen, &bounds) else {
             panic!("must be read")
         };
         assert_eq!((bytes.as_slice(), text.as_str()), (&b"bytes"[..], ""));

@@ -46,6 +46,7 @@ mod replicas;
 mod restart;
 mod scaffold;
 mod sealed;
+mod signed;
 mod stdio;
 mod tls;
 mod trace;

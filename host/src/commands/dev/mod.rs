@@ -80,6 +80,8 @@ fn serve_and_build(args: Args, global: &Global, project: Project, say: Say) -> R
     config.serve.plugins = folder.path().to_owned();
     config.serve.drain = config.serve.drain.min(DevRules::DRAIN);
     config.trust_replacements = true;
+    // What was built a moment ago has no signature yet.
+    config.catalog.signers.clear();
     config.catalog.settle = config.catalog.settle.min(DevRules::SETTLE);
     let runtime = tokio::runtime::Builder::new_multi_thread().thread_name("dev").enable_all().build()?;
     let ended = runtime.block_on(develop(project, folder, config, say));

@@ -22,7 +22,8 @@ impl Watcher {
     /// One look at the folder.
     pub(super) async fn look(&mut self, cancel: &CancellationToken) {
         let folder = self.checker.config.serve.plugins.clone();
-        let scanned = tokio::task::spawn_blocking(move || scan::scan(&folder));
+        let signed = self.checker.config.catalog.is_signed();
+        let scanned = tokio::task::spawn_blocking(move || scan::scan(&folder, signed));
         // A network file system may hang: the end does not wait for it.
         let found = tokio::select! {
             () = cancel.cancelled() => return,
