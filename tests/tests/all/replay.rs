@@ -89,6 +89,11 @@ async fn what_still_runs_is_shown_to_where_it_is() {
     assert_eq!(replay(&host, &[&id]).await["verdict"], "open");
     client.cancel(&id).await.result();
     assert_eq!(replay(&host, &[&id]).await["verdict"], "open");
+    // With its instance there it does not end by itself either: it is told.
+    let id = client.task("nap", json!({ "ms": 60_000, "step_ms": 20 })).await;
+    client.cancel(&id).await.result();
+    client.status(&id, "cancelled").await;
+    assert_eq!(replay(&host, &[&id]).await["verdict"], "open");
 }
 
 #[tokio::test]

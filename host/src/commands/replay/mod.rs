@@ -198,8 +198,28 @@ fn judge(ended: Result<Response, Abort>, recorded: &Recorded, whole: bool) -> Ve
         Err(Abort::Trap(why)) if !whole => Verdict::Broke(why),
         ended => match &recorded.end {
             None => Verdict::Open,
+            Some(end) if is_by_others(end) => Verdict::Open,
             Some(end) => compare(ended, end),
         },
+    }
+}
+
+/// True for an end that came from outside, wherever the run was: a replay does not meet it.
+fn is_by_others(end: &End) -> bool {
+    /// The codes of such errors.
+    const CODES: [&str; 7] = [
+        "task_expired",
+        "input_timed_out",
+        "interrupted",
+        "not_resumable",
+        "resume_crashes",
+        "journal_damaged",
+        "host_failure",
+    ];
+    match end {
+        End::Cancelled => true,
+        End::Failed(error) => error["data"]["code"].as_str().is_some_and(|code| CODES.contains(&code)),
+        End::Completed(_) => false,
     }
 }
 
