@@ -258,6 +258,13 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
     }
     at_least("host", "live-tasks", h.live_tasks.into(), 1)?;
     at_least("host", "waiting", h.waiting.into(), 1)?;
+    let instances = h.concurrency.saturating_add(h.waiting);
+    if instances > HostLimits::INSTANCES {
+        let most = HostLimits::INSTANCES;
+        let reason =
+            format!("`concurrency` and `waiting` together are {instances}, and must be at most {most}");
+        return wrong(["host", "concurrency"], reason);
+    }
     at_least("host", "park-above", h.park_above.into(), 1)?;
     if h.park_above > 100 {
         let reason = format!("`park-above` is {}, and must be a percentage, at most 100", h.park_above);

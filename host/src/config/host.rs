@@ -170,6 +170,9 @@ pub struct HostLimits {
 impl HostLimits {
     /// Most threads of the guests' own runtime: more than the largest machine has cores, and few enough for their stacks.
     pub const GUEST_THREADS: u32 = 1024;
+    /// Most of `concurrency` and `waiting` together: each instance has 16 GiB of the 128 TiB of addresses that a process has,
+    /// and half of them are left to all else.
+    pub const INSTANCES: u32 = 4096;
 }
 
 impl Default for HostLimits {

@@ -186,6 +186,10 @@ fn bad_variables_are_named() {
     refused(config("", &[("LAYBY_SERVE_LISSEN", "x")]), &["LAYBY_SERVE_LISSEN", "LAYBY_SERVE_LISTEN"]);
     refused(config("", &[("LAYBY_HOST_CONCURRENCY", "many")]), &["LAYBY_HOST_CONCURRENCY", "whole number"]);
     refused(config("", &[("LAYBY_HOST_CONCURRENCY", "0")]), &["LAYBY_HOST_CONCURRENCY", "at least 1"]);
+    refused(
+        config("", &[("LAYBY_HOST_CONCURRENCY", "4000")]),
+        &["LAYBY_HOST_CONCURRENCY", "5000", "at most 4096"],
+    );
     refused(config("", &[("LAYBY_LIMITS_MEMORY", "big")]), &["LAYBY_LIMITS_MEMORY", "64KiB"]);
     refused(config("", &[("LAYBY_SERVE_ALLOW_UNAUTHENTICATED", "maybe")]), &["neither true nor false"]);
 }
