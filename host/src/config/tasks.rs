@@ -41,8 +41,8 @@ impl TaskRules {
     pub const PROGRESS: Millis = Millis(100);
     /// How often free space is measured.
     pub const FREE_SPACE: Millis = Millis(1000);
-    /// A wall clock that moves against the monotonic one by more than this has jumped: nothing is
-    /// swept until it has held still for as long again.
+    /// A wall clock that moves against the boot-time clock by more than this has jumped: tasks do not
+    /// follow it until it has held still for as long again.
     pub const WALL_JUMP: Millis = Millis(60_000);
     /// How long a task may stay uncommitted after its run has gone: longer than a commit ever waits.
     pub const LEFT_UNCOMMITTED: Millis = Millis(60_000);
@@ -73,6 +73,9 @@ impl TaskRules {
     /// How long a run goes by what another replica grants its plugin, where this one does not have it: a change of a policy
     /// takes that long to be adopted anyway.
     pub const GRANTED: Millis = Millis::from_secs(1);
+    /// A replay that makes no host call for so long, and for no less than `limits.active-time`, stands still: what it does
+    /// between two calls took no longer when it was first done, but for how busy this host is.
+    pub const REPLAY_STILL: Millis = Millis(60_000);
     /// How often a resumed run is looked at, whether it has come to the end of its journal.
     pub const RESUMING: Millis = Millis(50);
     /// Largest file of an exported journal: the largest journal that a policy allows is 16 MiB by default, and base64 adds a

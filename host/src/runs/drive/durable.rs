@@ -44,12 +44,33 @@ pub(super) struct Durable {
     share: Option<OwnedSemaphorePermit>,
     /// What a resumed run replays is not told to its row yet.
     uncharged: bool,
-    /// When its replay has taken too long.
-    pub(super) replay_until: Option<Instant>,
+    /// What its replay has come to.
+    replay: Option<Replay>,
     /// The last round of the guest's in a resumed run's row.
     round: Vec<store::Question>,
     /// Questions of the host's in a resumed run's row, none of them open, and their answers.
     told: HashMap<String, Option<store::Answer>>,
+}
+
+/// A replay that is watched: its guest must do something.
+struct Replay {
+    /// When it stands still, if it has made no other host call by then.
+    until: Instant,
+    calls: u64,
+    /// How long it may take from one call to the next.
+    still: Duration,
+}
+
+impl Replay {
+    /// True where it stands still.
+    fn is_still(&mut self, now: Instant, calls: u64) -> bool {
+        if now < self.until {
+            return false;
+        }
+        let same = self.calls == calls;
+        (self.until, self.calls) = (now + self.still, calls);
+        same
+    }
 }
 
 /// What a resumed run has beside its row.
@@ -69,6 +90,21 @@ impl Durable {
     /// True while it replays.
     pub(super) const fn is_resumed(&self) -> bool {
         self.share.is_some()
+    }
+
+    /// The replay begins now; one that makes no host call for `still` does nothing.
+    pub(super) fn replays(&mut self, still: Duration) {
+        self.replay = Some(Replay { until: Instant::now() + still, calls: 0, still });
+    }
+
+    /// When it must be seen that the replay does something.
+    pub(super) fn replay_until(&self) -> Option<Instant> {
+        self.replay.as_ref().map(|replay| replay.until)
+    }
+
+    /// True where it replays and stands still, after so many host calls.
+    pub(super) fn is_still(&mut self, now: Instant, calls: u64) -> bool {
+        self.replay.as_mut().is_some_and(|replay| replay.is_still(now, calls))
     }
 
     /// Of a run that is resumed.
@@ -131,7 +167,7 @@ impl Driver {
     /// What it has done is done, and what it does now is its own.
     fn went_live(&mut self) {
         self.durable.share = None;
-        self.durable.replay_until = None;
+        self.durable.replay = None;
         if self.guest.is_some() && self.open.is_none() && self.permit.is_some() {
             self.active_since = self.active_since.or_else(|| Some(Instant::now()));
         }
@@ -366,5 +402,27 @@ pub(super) fn host_failure<T>(ended: &Result<T, Abort>) -> Option<&str> {
     match ended {
         Err(Abort::Host(why)) => Some(why),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_that_makes_calls_does_not_stand_still() {
+        let (begin, still) = (Instant::now(), Duration::from_secs(60));
+        let mut replay = Replay { until: begin + still, calls: 0, still };
+        // seconds, calls by then, still
+        for (at, calls, stands) in [
+            (59, 0, false),
+            (60, 1, false),
+            (119, 1, false),
+            (121, 2, false),
+            (180, 2, false),
+            (181, 2, true),
+        ] {
+            assert_eq!(replay.is_still(begin + Duration::from_secs(at), calls), stands, "after {at} s");
+        }
     }
 }

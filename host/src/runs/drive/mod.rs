@@ -272,7 +272,7 @@ impl Driver {
         let active = self.active_since.map(|since| since + self.active_left);
         let unput = self.unput.as_ref().filter(|_| self.promoting.is_none());
         let put = unput.and_then(|round| round.retry_at);
-        let (flush, park, replay) = (self.flushes_at(), self.parks_at(), self.durable.replay_until);
+        let (flush, park, replay) = (self.flushes_at(), self.parks_at(), self.durable.replay_until());
         [self.deadline, active, self.grace_until, put, flush, park, replay]
             .into_iter()
             .flatten()
@@ -346,7 +346,7 @@ impl Driver {
         if self.durable.is_resumed() {
             // A replay is not charged; but one that stands still is none.
             let limit = self.run.work.plugin.policy.limits.active_time;
-            self.durable.replay_until = Some(now + limit.duration());
+            self.durable.replays(limit.max(TaskRules::REPLAY_STILL).duration());
         } else {
             self.active_since = Some(now);
         }
@@ -422,8 +422,8 @@ impl Driver {
         if self.grace_until.is_some_and(|at| at <= now) {
             return Some(Outcome::Cancelled);
         }
-        if self.durable.replay_until.take_if(|at| *at <= now).is_some() {
-            return self.host_failed("its replay took longer than limits.active-time");
+        if self.durable.is_still(now, self.run.past.journal.calls()) {
+            return self.host_failed("its replay stands still");
         }
         if self.active_since.is_some_and(|since| since + self.active_left <= now) {
             let limit = self.run.work.plugin.policy.limits.active_time;
