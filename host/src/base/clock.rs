@@ -1,13 +1,35 @@
-//! The host's wall clock, injected so that tests can move it.
+//! The host's wall clock, injected so that tests can move it, and the boot-time clock: leases on one machine go by
+//! that one, because the wall clock may jump and a monotonic clock stops while the machine sleeps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::UnixMillis;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{Millis, UnixMillis};
+
+/// Milliseconds since the operating system started, time asleep included (`CLOCK_BOOTTIME`).
+pub fn boottime_ms() -> u64 {
+    let t = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
+    seconds * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+/// The same in nanoseconds.
+pub fn boottime_ns() -> u64 {
+    let t = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
+}
 
 /// Where long-lived parts read the time of day. Called often: must be cheap, and must not block.
 pub trait Clock: Send + Sync + 'static {
     /// Now, by the wall clock. May jump in either direction.
     fn now(&self) -> UnixMillis;
+
+    /// How much time has passed since some moment, also while the machine slept. Nobody can set it.
+    fn elapsed(&self) -> Millis {
+        Millis(boottime_ms())
+    }
 }
 
 /// The operating system's clock.
@@ -21,11 +43,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that a test moves from outside: the system's, plus the milliseconds in a file, which may be fewer than none.
+/// A clock that a test moves from outside, by the milliseconds in a file: `5` lets them pass, `jump 5` is somebody who
+/// sets the wall clock. There may be fewer than none.
 #[cfg(feature = "test-hooks")]
 #[derive(Debug)]
-pub struct MovedClock {
-    ahead_ms: std::sync::Arc<std::sync::atomic::AtomicI64>,
+pub struct MovedClock(std::sync::Arc<Moves>);
+
+#[cfg(feature = "test-hooks")]
+#[derive(Debug, Default)]
+struct Moves {
+    passed_ms: std::sync::atomic::AtomicI64,
+    jumped_ms: std::sync::atomic::AtomicI64,
 }
 
 #[cfg(feature = "test-hooks")]
@@ -36,29 +64,45 @@ impl MovedClock {
     /// Follows the file that [`MovedClock::VARIABLE`] names, if it is set. The thread that reads it
     /// ends with the clock.
     pub fn from_env() -> Option<Self> {
-        use std::sync::atomic::{AtomicI64, Ordering};
         let file = std::env::var_os(Self::VARIABLE)?;
-        let ahead_ms = std::sync::Arc::new(AtomicI64::new(0));
-        let ours = std::sync::Arc::downgrade(&ahead_ms);
+        let moves = std::sync::Arc::new(Moves::default());
+        moves.read(&file);
+        let ours = std::sync::Arc::downgrade(&moves);
         std::thread::spawn(move || {
-            while let Some(ahead_ms) = ours.upgrade() {
-                if let Some(ms) =
-                    std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok())
-                {
-                    ahead_ms.store(ms, Ordering::Relaxed);
-                }
-                drop(ahead_ms);
+            while let Some(moves) = ours.upgrade() {
+                moves.read(&file);
+                drop(moves);
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         });
-        Some(Self { ahead_ms })
+        Some(Self(moves))
+    }
+}
+
+#[cfg(feature = "test-hooks")]
+impl Moves {
+    fn read(&self, file: &std::ffi::OsStr) {
+        let Ok(text) = std::fs::read_to_string(file) else { return };
+        let (moved, ms) = match text.trim().strip_prefix("jump ") {
+            Some(ms) => (&self.jumped_ms, ms),
+            None => (&self.passed_ms, text.trim()),
+        };
+        if let Ok(ms) = ms.parse() {
+            moved.store(ms, std::sync::atomic::Ordering::Relaxed);
+        }
     }
 }
 
 #[cfg(feature = "test-hooks")]
 impl Clock for MovedClock {
     fn now(&self) -> UnixMillis {
-        let ahead_ms = self.ahead_ms.load(std::sync::atomic::Ordering::Relaxed);
-        UnixMillis(SystemClock.now().0.saturating_add_signed(ahead_ms))
+        let set = self.0.jumped_ms.load(std::sync::atomic::Ordering::Relaxed);
+        let passed = self.0.passed_ms.load(std::sync::atomic::Ordering::Relaxed);
+        UnixMillis(SystemClock.now().0.saturating_add_signed(set).saturating_add_signed(passed))
+    }
+
+    fn elapsed(&self) -> Millis {
+        let passed = self.0.passed_ms.load(std::sync::atomic::Ordering::Relaxed);
+        Millis(boottime_ms().saturating_add_signed(passed))
     }
 }

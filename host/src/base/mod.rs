@@ -18,7 +18,7 @@ mod units;
 
 #[cfg(feature = "test-hooks")]
 pub use clock::MovedClock;
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SystemClock, boottime_ms, boottime_ns};
 pub(crate) use failpoints::failpoint;
 pub use fault::{Fault, FaultCode};
 pub use file::{private_folder, read_bounded, read_file, text_of};

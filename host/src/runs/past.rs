@@ -9,12 +9,12 @@ use super::{
     target::{Kind, Work},
 };
 use crate::{
-    base::{Fault, UnixMillis},
+    base::{Fault, UnixMillis, boottime_ns},
     capabilities::{Began, Request, journal_key},
     config::{CallPolicy, EnvValue, Grants, Limits},
     journal::{Header, Journal, Kept, Start},
     plugins::Plugin,
-    store::{Closed, Sealed, Vault, boottime_ns, os_boot_id},
+    store::{Closed, Sealed, Vault, os_boot_id},
 };
 
 /// What a run starts with, and its journal.

@@ -1,24 +1,8 @@
-//! The clock and the name of this run of the operating system: leases on one machine go by them,
-//! because the wall clock may jump and a monotonic clock stops while the machine sleeps.
+//! The name of this run of the operating system: leases on one machine are of one run.
 
-use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
 use super::StoreError;
-
-/// Milliseconds since the operating system started, time asleep included (`CLOCK_BOOTTIME`).
-pub fn boottime_ms() -> u64 {
-    let t = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
-    seconds * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
-}
-
-/// The same in nanoseconds.
-pub fn boottime_ns() -> u64 {
-    let t = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
-}
 
 /// The kernel's random name for this run of the operating system.
 ///

@@ -11,13 +11,12 @@ use uuid::Uuid;
 
 use super::{
     Answer, Change, End, Lease, PluginRow, PostgresStore, Refused, SqliteStore, Status, Store, Task,
-    boottime_ms,
     cases::{asking, keyed, question, task},
     os_boot_id,
     postgres::tests::Database,
 };
 use crate::{
-    base::{Blob, BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis},
+    base::{Blob, BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis, boottime_ms},
     config::StoreConfig,
 };
 

@@ -25,7 +25,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-pub use boot::{boottime_ms, boottime_ns, os_boot_id};
+pub use boot::os_boot_id;
 pub use clock::clock;
 pub use model::{
     Answer, Elsewhere, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task,
@@ -193,9 +193,9 @@ pub trait Store: Send + Sync + 'static {
     /// The secret of this name, the same for every process on this store: `fresh` where there was none.
     fn secret(&self, name: &'static str, fresh: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, StoreError>>;
 
-    /// The time that all processes on this store go by, where `local` is this one's own: a server's, once it was heard.
-    fn now(&self, local: UnixMillis) -> UnixMillis {
-        local
+    /// The server's time, by which all processes on this store go; none where there is no server, or before it was heard.
+    fn now(&self) -> Option<UnixMillis> {
+        None
     }
 
     /// The plugins that served last, with their names; this replica's own.

@@ -56,11 +56,8 @@ pub(super) fn start(inner: &Arc<Inner>, end: &CancellationToken, tracker: &TaskT
     });
     let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::SWEEP));
     tracker.spawn(async move {
-        let mut wall = Wall::new(me.clock.now(), Instant::now());
         while next(&mut tick, &token).await {
-            if wall.is_steady(me.clock.now(), Instant::now()) {
-                log("sweeping expired tasks", me.sweep().await);
-            }
+            log("sweeping expired tasks", me.sweep().await);
         }
     });
 }
@@ -226,49 +223,5 @@ impl Inner {
             tracing::debug!(tasks = gone, "swept expired tasks");
         }
         Ok(())
-    }
-}
-
-/// Whether the wall clock can be trusted with deleting things.
-struct Wall {
-    /// The wall clock against the monotonic one.
-    at: (UnixMillis, Instant),
-    jumped: Option<Instant>,
-}
-
-impl Wall {
-    fn new(now: UnixMillis, instant: Instant) -> Self {
-        Self { at: (now, instant), jumped: None }
-    }
-
-    /// False after a jump, until the clock has held still for a while.
-    fn is_steady(&mut self, now: UnixMillis, instant: Instant) -> bool {
-        let expected = self.at.0 + Millis::from(instant.duration_since(self.at.1));
-        self.at = (now, instant);
-        if now.0.abs_diff(expected.0) > TaskRules::WALL_JUMP.0 {
-            tracing::warn!(
-                "the wall clock has jumped: nothing is swept until it has held still for a minute"
-            );
-            self.jumped = Some(instant);
-        }
-        self.jumped = self.jumped.filter(|at| instant.duration_since(*at) < TaskRules::WALL_JUMP.duration());
-        self.jumped.is_none()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_jump_of_the_wall_clock_suspends_sweeping() {
-        let (wall_start, start) = (UnixMillis(1_000_000_000), Instant::now());
-        let mut wall = Wall::new(wall_start, start);
-        // seconds since the start, jump of the wall clock in seconds, steady
-        let cases = [(30, 0, true), (60, 3600, false), (90, 3600, false), (121, 3600, true), (150, 0, false)];
-        for (seconds, jump, steady) in cases {
-            let now = wall_start + Millis::from_secs(seconds + jump);
-            assert_eq!(wall.is_steady(now, start + Duration::from_secs(seconds)), steady, "{seconds} s");
-        }
     }
 }

@@ -38,11 +38,12 @@ use self::{
 };
 pub(crate) use self::{client::checked as check_answers, machine::unused as unused_key};
 use crate::{
-    base::{BootId, Clock, Digest, Fault, Millis, Piece, Principal, TaskId, UnixMillis, failpoints},
+    base::{
+        BootId, Clock, Digest, Fault, Millis, Piece, Principal, TaskId, UnixMillis, boottime_ms, failpoints,
+    },
     config::{CallPolicy, Config, StoreConfig, TaskRules},
     store::{
-        Answer, End, IdempotencyKey, Lease, Question, Status, Store, StoreError, Task, Updated, boottime_ms,
-        os_boot_id,
+        Answer, End, IdempotencyKey, Lease, Question, Status, Store, StoreError, Task, Updated, os_boot_id,
     },
 };
 

@@ -21,6 +21,10 @@ impl Clock for Moved {
     fn now(&self) -> UnixMillis {
         crate::base::SystemClock.now() + Millis(self.0.load(Ordering::Relaxed))
     }
+
+    fn elapsed(&self) -> Millis {
+        Millis(boottime_ms()) + Millis(self.0.load(Ordering::Relaxed))
+    }
 }
 
 impl Moved {

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::{Ground, asking, end, keyed, live, open, task};
 use crate::{
-    base::{Blob, BootId, Millis, Piece, TaskId, UnixMillis},
-    store::{Admitted, Lease, Refused, Status, Store, Task, Updated, boottime_ms, os_boot_id},
+    base::{Blob, BootId, Millis, Piece, TaskId, UnixMillis, boottime_ms},
+    store::{Admitted, Lease, Refused, Status, Store, Task, Updated, os_boot_id},
 };
 
 const HOLDER: BootId = BootId(Uuid::from_u128(7));

@@ -5,11 +5,11 @@ use uuid::Uuid;
 
 use super::{Ground, asking, end, keyed, live, open, question, task};
 use crate::{
-    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis},
+    base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis, boottime_ms},
     config::StoreConfig,
     store::{
         Admitted, Answer, IdempotencyKey, Lease, PluginRow, Refused, Status, StoreError, Task, Updated,
-        boottime_ms, os_boot_id,
+        os_boot_id,
     },
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::{base::UnixMillis, store::boottime_ms};
+use crate::base::{UnixMillis, boottime_ms};
 
 /// What was last heard.
 #[derive(Default)]

@@ -34,12 +34,11 @@ use self::{
 };
 use super::{
     Admitted, Change, Elsewhere, Hint, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated,
-    boottime_ms,
     values::{self, signed},
     work::{Queue, Work, serve},
 };
 use crate::{
-    base::{BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis},
+    base::{BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis, boottime_ms},
     config::StoreConfig,
 };
 
@@ -364,8 +363,8 @@ impl Store for PostgresStore {
         .boxed()
     }
 
-    fn now(&self, local: UnixMillis) -> UnixMillis {
-        self.clock.now().unwrap_or(local)
+    fn now(&self) -> Option<UnixMillis> {
+        self.clock.now()
     }
 
     fn plugins(&self) -> BoxFuture<'_, Result<Vec<PluginRow>, StoreError>> {

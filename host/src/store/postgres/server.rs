@@ -4,7 +4,10 @@ use sqlx::Row as _;
 use sqlx_postgres::{PgConnection, PgDatabaseError};
 
 use super::{Query, sql};
-use crate::store::{Lease, StoreError, boottime_ms, values::signed};
+use crate::{
+    base::boottime_ms,
+    store::{Lease, StoreError, values::signed},
+};
 
 /// The oldest version that this was written for.
 const OLDEST: i32 = 150_000;

@@ -167,7 +167,7 @@ fn lease(boot: u128) -> Lease {
     Lease {
         boot: BootId(Uuid::from_u128(boot)),
         os_boot: Uuid::from_u128(1),
-        until_boottime_ms: crate::store::boottime_ms() + 60_000,
+        until_boottime_ms: crate::base::boottime_ms() + 60_000,
     }
 }
 

@@ -187,7 +187,7 @@ pub(super) async fn execute(c: &mut SqliteConnection, statement: &'static str) -
 }
 
 pub(super) async fn heartbeat(c: &mut SqliteConnection, lease: &Lease) -> Result<(), StoreError> {
-    let long_over = crate::store::boottime_ms().saturating_sub(StoreConfig::FORGET_PROCESS.0);
+    let long_over = crate::base::boottime_ms().saturating_sub(StoreConfig::FORGET_PROCESS.0);
     sqlx::query(sql::HEARTBEAT)
         .bind(&lease.boot.0.as_bytes()[..])
         .bind(&lease.os_boot.as_bytes()[..])

@@ -96,7 +96,7 @@ impl SqliteStore {
     /// A lease that ended before this moment of the boot-time clock is over, with the time that its
     /// holder gets to notice.
     fn over_before(&self) -> i64 {
-        signed(super::boottime_ms().saturating_sub(self.takeover.0))
+        signed(crate::base::boottime_ms().saturating_sub(self.takeover.0))
     }
 }
 
