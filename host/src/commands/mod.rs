@@ -8,6 +8,8 @@ mod ask;
 mod call;
 mod dev;
 mod exit;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod inspect;
 mod json;
 mod logging;

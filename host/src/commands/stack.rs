@@ -126,13 +126,13 @@ async fn sealing_key(store: &dyn Store) -> anyhow::Result<Vec<u8>> {
 }
 
 #[cfg(not(feature = "test-hooks"))]
-fn clock() -> Arc<dyn Clock> {
+pub(super) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
 /// One that a test can move, where a test asks for it.
 #[cfg(feature = "test-hooks")]
-fn clock() -> Arc<dyn Clock> {
+pub(super) fn clock() -> Arc<dyn Clock> {
     match crate::base::MovedClock::from_env() {
         Some(moved) => Arc::new(moved),
         None => Arc::new(SystemClock),

@@ -53,14 +53,21 @@ pub fn load(file: Option<&Path>, env: &dyn Fn() -> Vec<(String, String)>) -> Res
         Err(e) if file.is_none() && e.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(e) => return Err(ConfigError::new(path.display().to_string(), format!("cannot be read: {e}"))),
     };
-    let source = Source { text: &text, origin: path };
+    Ok(Config { file: found, ..load_text(&text, path, env())? })
+}
+
+/// The same from the text of the file, and the variables.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_text(text: &str, origin: &Path, env: Vec<(String, String)>) -> Result<Config, ConfigError> {
+    let source = Source { text, origin };
     let config: Config = source.parse()?;
-    let (mut config, set_by) = overlay_variables(config, &source, env())?;
+    let (config, set_by) = overlay_variables(config, &source, env)?;
     check::config(&config).map_err(|(keys, reason)| match set_by.get(&keys) {
         Some(variable) => ConfigError::new(variable.clone(), reason),
         None => source.wrong(&keys, reason),
     })?;
-    config.file = found;
     Ok(config)
 }
 

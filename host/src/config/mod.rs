@@ -25,7 +25,7 @@ pub use client::ClientLimits;
 pub use dev::{DevProject, DevRules};
 pub use host::{Config, HostLimits, ServeConfig, StoreConfig};
 pub use listen::ListenRules;
-pub use load::{ConfigError, load, load_policy, nearest};
+pub use load::{ConfigError, load, load_policy, load_text, nearest};
 pub use new::NewRules;
 pub use policy::{
     CallPolicy, EarlyInput, EnvValue, FileGrant, Grants, HttpGrant, Limits, OnInputTimeout, Policy,

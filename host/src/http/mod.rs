@@ -22,6 +22,8 @@ use crate::{
 };
 
 pub use auth::Auth;
+#[cfg(feature = "fuzzing")]
+pub(crate) use serve::route;
 pub use serve::{Server, bind};
 pub use tls::Tls;
 

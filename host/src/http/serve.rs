@@ -123,7 +123,10 @@ async fn accept(
         let acceptor = tls.as_ref().map(Tls::acceptor);
         let stop = stop.clone();
         tokio::spawn(async move {
-            let service = service_fn(move |request| route(app.clone(), peer, request));
+            let service = service_fn(move |request: Request<Incoming>| {
+                let answered = route(app.clone(), peer, request.map(Body::new));
+                async move { Ok::<_, Infallible>(answered.await) }
+            });
             let socket = Impatient::new(socket, patience);
             // Errors here are the client's: it broke off, or sent what is not TLS or HTTP.
             match acceptor {
@@ -144,14 +147,9 @@ async fn accept(
 }
 
 /// One request to one answer; the paths are few enough for a match.
-async fn route(
-    app: Arc<App>,
-    peer: SocketAddr,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    let request = request.map(Body::new);
+pub(crate) async fn route(app: Arc<App>, peer: SocketAddr, request: Request<Body>) -> Response<Body> {
     if let Some(refusal) = oversized(&request) {
-        return Ok(refusal);
+        return refusal;
     }
     if !app.guard.admits(request.headers(), request.uri().authority().map(|a| a.as_str())) {
         let fault = Fault::new(
@@ -160,9 +158,9 @@ async fn route(
             "The Host or Origin of this request is not this server's. The operator can add names to \
              serve.allowed-hosts and serve.allowed-origins.",
         );
-        return Ok(reply::refuse(StatusCode::FORBIDDEN, None, fault));
+        return reply::refuse(StatusCode::FORBIDDEN, None, fault);
     }
-    Ok(match (request.uri().path(), request.method()) {
+    match (request.uri().path(), request.method()) {
         ("/mcp", &Method::POST) => match app.auth.admit(request.headers(), peer).await {
             Ok(access) => front::mcp(app, access, request).await,
             Err(refusal) => *refusal,
@@ -181,7 +179,7 @@ async fn route(
             app.auth.metadata(path).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "Not found."))
         }
         _ => plain(StatusCode::NOT_FOUND, "Not found. The MCP endpoint is /mcp."),
-    })
+    }
 }
 
 /// A head over its bounds, refused.

@@ -37,10 +37,24 @@ impl Looked {
 /// # Errors
 /// Why a host refuses it before anything is listed, or what failed on our side.
 pub async fn look(engine: &Engine, digest: Digest, bytes: &[u8], config: &Config) -> Result<Looked, Stop> {
+    let linked = Linked::new(engine).map_err(|e| Stop::Failed(format!("{e:#}")))?;
+    look_by(engine, &linked, digest, bytes, config).await
+}
+
+/// The same with a linker of `engine` that is there already.
+///
+/// # Errors
+/// As [`look`].
+pub(crate) async fn look_by(
+    engine: &Engine,
+    linked: &Linked,
+    digest: Digest,
+    bytes: &[u8],
+    config: &Config,
+) -> Result<Looked, Stop> {
     check::compiles(bytes, config.catalog.max_function)?;
     let component =
         engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
-    let linked = Linked::new(engine).map_err(|e| Stop::Failed(format!("{e:#}")))?;
     let prepared = linked.prepare(&component, bytes).map_err(|e| Problem::unfit(&e))?;
     check::remark("inspected", &prepared);
     let (bounds, slice) = (&config.catalog, config.host.fuel_slice);
@@ -48,4 +62,29 @@ pub async fn look(engine: &Engine, digest: Digest, bytes: &[u8], config: &Config
     let built = declare::build(&Declared::from(listing.clone()), &Policy::default(), bounds, true);
     let pins = prepared.pins().map(str::to_owned);
     Ok(Looked { exports: prepared.exports(), pins, listing, problem: built.err() })
+}
+
+/// Checks lists as a row of the store has them, and `values` against every schema that is in them.
+///
+/// # Errors
+/// They are not of that form, or the first thing that cannot be served.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn declared(row: &str, values: &[serde_json::Value], config: &Config) -> Result<usize, String> {
+    let declared = Declared::from_row(row).map_err(|e| e.to_string())?;
+    assert_eq!(Declared::from_row(&declared.to_row()).ok().as_ref(), Some(&declared));
+    let built = declare::build(&declared, &Policy::default(), &config.catalog, true);
+    let built = built.map_err(|problem| format!("{}: {}", problem.code, problem.reason))?;
+    for tool in &built.tools {
+        assert!(declare::is_name(&tool.name), "{:?}", tool.name);
+        for value in values {
+            for schema in std::iter::once(&tool.input).chain(&tool.output) {
+                assert_ne!(schema.check(value).err().as_deref(), Some(""));
+            }
+        }
+    }
+    let uris = built.resources.iter().map(|resource| resource.uri.as_str());
+    for uri in uris.chain(values.iter().filter_map(serde_json::Value::as_str)) {
+        let _ = built.templates.iter().filter(|template| template.uris.fits(uri)).count();
+    }
+    Ok(built.tools.len())
 }

@@ -40,6 +40,8 @@ use crate::{
 
 pub use check::Stop;
 pub use look::{Looked, look};
+#[cfg(feature = "fuzzing")]
+pub(crate) use look::{declared, look_by};
 pub use pace::Pace;
 pub use pinned::Pinned;
 pub use problem::Problem;

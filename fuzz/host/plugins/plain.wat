@@ -1,0 +1,32 @@
+;; Functions that know nothing of Layby: arguments of most kinds become values.
+(component
+  (core module $m
+    (memory (export "memory") 1)
+    (global $heap (mut i32) (i32.const 1024))
+    (func (export "realloc") (param i32 i32 i32) (param $len i32) (result i32) (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
+      (global.set $heap (i32.add (local.get $at) (local.get $len)))
+      (loop $more
+        (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
+          (then (br_if $more (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))))
+      (local.get $at))
+    (func (export "echo") (param $at i32) (param $len i32) (result i32)
+      (i32.store (i32.const 0) (local.get $at))
+      (i32.store (i32.const 4) (local.get $len))
+      (i32.const 0))
+    (func (export "mix") (param i32 i32) (param i32 f64) (param i32 i64 i32) (param i32) (result i32)
+      (local.get 1)))
+  (core instance $i (instantiate $m))
+  (alias core export $i "memory" (core memory $memory))
+  (alias core export $i "realloc" (core func $realloc))
+  (func $echo (param "value" string) (result string)
+    (canon lift (core func $i "echo") (memory $memory) (realloc $realloc)))
+  (func $list (param "value" (list (tuple bool (option s64)))) (result (list (tuple bool (option s64))))
+    (canon lift (core func $i "echo") (memory $memory) (realloc $realloc)))
+  (func $mix
+    (param "pairs" (list (tuple string s8))) (param "ratio" (option f64)) (param "end" (result u64 (error string))) (param "mark" char)
+    (result u32)
+    (canon lift (core func $i "mix") (memory $memory) (realloc $realloc)))
+  (export "echo" (func $echo))
+  (export "list" (func $list))
+  (export "mix" (func $mix)))

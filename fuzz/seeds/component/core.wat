@@ -1,0 +1,2 @@
+;; Is a core module, and no component.
+(module (;@ (component ;) (func (export "f")))

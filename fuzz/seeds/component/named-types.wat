@@ -1,0 +1,11 @@
+(component
+  (type $r' (record (field "a" u8) (field "b-c" (list string)))) (export $r "r" (type $r'))
+  (type $e' (enum "x" "y")) (export $e "e" (type $e'))
+  (type $f' (flags "p" "q")) (export $f "f" (type $f'))
+  (type $v' (variant (case "n") (case "s" string) (case "r" $r))) (export $v "v" (type $v'))
+  (core module $m (memory (export "m") 1)
+    (func (export "r") (param i32 i32 i32 i32) (result i32) (i32.const 0))
+    (func (export "g") (param i32 i32 i32) (result i32) (i32.const 1024)))
+  (core instance $i (instantiate $m))
+  (func (export "take") (param "value" $v) (result $f) (canon lift (core func $i "g") (memory $i "m") (realloc (func $i "r"))))
+  (@custom "package-docs" "\01{\"worlds\":{\"w\":{\"docs\":\"All.\",\"func_exports\":{\"take\":{\"docs\":\"Takes.\"}}}},\"interfaces\":{\"i\":{\"docs\":\"I.\",\"types\":{\"r\":{\"docs\":\"R.\",\"items\":{\"a\":\"A.\"}}}}}}"))

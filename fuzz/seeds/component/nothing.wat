@@ -1,0 +1,2 @@
+;; Exports nothing at all.
+(component)

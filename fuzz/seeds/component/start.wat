@@ -1,0 +1,1 @@
+(component (core module $m (func $f (loop (br 0))) (start $f)) (core instance (instantiate $m)) (core module $g (memory (export "m") 1) (func (export "f") (result i32) (i32.const 0))) (core instance $i (instantiate $g)) (func (export "f") (result string) (canon lift (core func $i "f") (memory $i "m"))))
