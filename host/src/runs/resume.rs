@@ -1,12 +1,16 @@
 //! Goes on with tasks that are nobody's: parked ones whose answers are there or whose time has come, and those of
 //! processes that are gone.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     Asks, Client, Runs,
+    admission::Permit,
     drive::{Driver, Resuming, last_round},
     outcome::tool_error,
     past::{Past, Settings, Unread},
@@ -19,7 +23,7 @@ use crate::{
     config::TaskRules,
     engine::SEMANTICS,
     journal::{Damaged, Kept},
-    plugins::Pinned,
+    plugins::{Pinned, Plugin},
     store::{Closed, End, Sealed, Task},
     tasks::Held,
 };
@@ -30,6 +34,29 @@ pub(super) struct Resumes {
     /// process takes all.
     shares: Arc<Semaphore>,
     all: u32,
+    /// Resumed runs that wait for a slot, by plugin: no more of such a plugin are claimed meanwhile, so that others' are
+    /// found.
+    waiting: Mutex<BTreeMap<String, u32>>,
+}
+
+/// A resumed run that waits for a slot; dropped, it does no more.
+struct WaitsForSlot {
+    runs: Arc<Runs>,
+    plugin: String,
+}
+
+impl Drop for WaitsForSlot {
+    fn drop(&mut self) {
+        let mut waiting = self.runs.resumes.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(n) = waiting.get_mut(&self.plugin) {
+            *n -= 1;
+            if *n == 0 {
+                waiting.remove(&self.plugin);
+                drop(waiting);
+                self.runs.tasks.resume_hint().notify_one();
+            }
+        }
+    }
 }
 
 /// Why a claimed task is not gone on with.
@@ -47,12 +74,17 @@ enum Stop {
 impl Resumes {
     pub(super) fn new(concurrency: u32) -> Self {
         let all = (concurrency / TaskRules::RESUME_SHARE).max(1);
-        Self { shares: Arc::new(Semaphore::new(all as usize)), all }
+        Self { shares: Arc::new(Semaphore::new(all as usize)), all, waiting: Mutex::default() }
     }
 
     async fn share(&self, alone: bool) -> Option<OwnedSemaphorePermit> {
         // Never closed.
         self.shares.clone().acquire_many_owned(if alone { self.all } else { 1 }).await.ok()
+    }
+
+    /// The plugins whose resumed runs wait for a slot.
+    fn without_slots(&self) -> Vec<String> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 }
 
@@ -79,7 +111,8 @@ impl Runs {
 
     /// One look; true where there may be more to do.
     async fn resume_some(self: &Arc<Self>) -> bool {
-        let mut tasks = match self.tasks.resumable(TaskRules::RESUME_STEP).await {
+        let but = self.resumes.without_slots();
+        let mut tasks = match self.tasks.resumable(but, TaskRules::RESUME_STEP).await {
             Ok(tasks) => tasks,
             Err(fault) => {
                 tracing::warn!("looking for tasks to resume failed; trying again: {fault}");
@@ -108,6 +141,24 @@ impl Runs {
         full
     }
 
+    /// A slot for a resumed run that found none, and then a share of the replays, which others have while it waits.
+    pub(super) async fn readmit_resumed(
+        self: &Arc<Self>,
+        plugin: &Plugin,
+    ) -> (Permit, Option<OwnedSemaphorePermit>) {
+        *self
+            .resumes
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(plugin.name.clone())
+            .or_default() += 1;
+        let waits = WaitsForSlot { runs: self.clone(), plugin: plugin.name.clone() };
+        let permit = self.slots.readmit(plugin).await;
+        drop(waits);
+        (permit, self.resumes.share(false).await)
+    }
+
     /// False where another process resumes one alone just now.
     async fn may_resume_alone(&self) -> bool {
         match self.tasks.others_alone().await {
@@ -132,7 +183,7 @@ impl Runs {
             Ok((run, request)) => {
                 tracing::debug!(task = %task.id, plugin = task.plugin, tool = task.tool, "resuming");
                 run.became(task.id);
-                let resuming = Resuming { round: last_round(&task), share };
+                let resuming = Resuming { round: last_round(&task), share, attempts: found.attempts };
                 Driver::resumed(self.clone(), run, request, held, &task, resuming).drive().await;
             }
             Err(stop) => self.give_up(held, &task, stop).await,

@@ -198,7 +198,7 @@ fn ask<'a>(store: &'a dyn Store, op: &'a Op, new: &'a Task, ids: &'a Ids) -> Box
             Op::Tombstone(which) => format!("{:?}", store.tombstone(ids.get(*which)).await),
             Op::List(limit) => format!("{:?}", store.list(Some(Principal::local()), *limit).await),
             Op::Attention(who, now) => sorted(store.attention(boot(*who), at(*now)).await),
-            Op::Resumable(now, limit) => format!("{:?}", store.resumable(at(*now), *limit).await),
+            Op::Resumable(now, limit) => format!("{:?}", store.resumable(at(*now), Vec::new(), *limit).await),
             Op::Unattended(now) => sorted(store.unattended(at(*now)).await),
             Op::Orphans(me) => sorted(store.orphans(boot(*me)).await),
             Op::Alone => sorted(store.alone().await),

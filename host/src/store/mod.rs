@@ -157,8 +157,13 @@ pub trait Store: Send + Sync + 'static {
     fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Working tasks that a process may claim at `now`, oldest first: with a journal, not pinned, no
     /// cancellation requested, within the TTL, their wake-up and backoff passed; and nobody's, or of a
-    /// holder whose lease is over as in [`Store::orphans`].
-    fn resumable(&self, now: UnixMillis, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
+    /// holder whose lease is over as in [`Store::orphans`]. Not those of the plugins `but`.
+    fn resumable(
+        &self,
+        now: UnixMillis,
+        but: Vec<String>,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Live tasks that are nobody's and have something due at `now`: cancel requested, TTL or input
     /// deadline passed.
     fn unattended(&self, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;

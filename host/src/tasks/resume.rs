@@ -106,17 +106,17 @@ impl Tasks {
         Ok(self.inner.store.journal(id).await?)
     }
 
-    /// At most `limit` tasks that this process may [`Tasks::claim`] now, oldest first; none while it has
-    /// no lease itself.
+    /// At most `limit` tasks that this process may [`Tasks::claim`] now, oldest first, and none of the plugins `but`; none
+    /// at all while it has no lease itself.
     ///
     /// # Errors
     /// `store_…`.
-    pub async fn resumable(&self, limit: u32) -> Result<Vec<Task>, Fault> {
+    pub async fn resumable(&self, but: Vec<String>, limit: u32) -> Result<Vec<Task>, Fault> {
         let inner = &self.inner;
         if !inner.has_lease() {
             return Ok(Vec::new());
         }
-        let mut tasks = inner.store.resumable(inner.clock.now(), limit).await?;
+        let mut tasks = inner.store.resumable(inner.clock.now(), but, limit).await?;
         // One with an open attempt is made nobody's first.
         tasks.retain(|task| task.holder != Some(inner.boot) && (task.holder.is_none() || task.attempts == 0));
         Ok(tasks)

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use layby_tests::{Client, Host, Setup, eventually, text};
+use layby_tests::{Client, Host, Setup, eventually, guests, text};
 use serde_json::{Value, json};
 
 /// Nothing parks by itself.
@@ -158,5 +158,44 @@ async fn many_answers_at_once_leave_slots_to_new_calls() {
     assert!(longest < Duration::from_secs(3), "a call waited {longest:?}");
     for id in &ids {
         assert_eq!(answers(&client.status(id, "completed").await), json!([{ "value": id }]));
+    }
+}
+
+/// Tasks that go on wait for a slot of their plugin for long, more of them than may be resumed at once: another plugin's go on.
+#[tokio::test]
+async fn a_plugin_without_a_slot_keeps_no_other_plugins_task() {
+    let policy =
+        "[call]\ndeadline = \"100ms\"\ngrace = \"100ms\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]";
+    let narrow = format!("{policy}\n[limits]\nconcurrency = 1");
+    let other = format!("prefix = \"other_\"\n{policy}");
+    let setup = Setup::probe(&narrow).file("other", &guests::component("rust/trial"), &other);
+    // Two are resumed at once.
+    let host = setup.config("[host]\nconcurrency = 8").start().await;
+    let client = host.client();
+    let mut waiting = Vec::new();
+    for _ in 0..6 {
+        waiting.push(client.task("ask", json!({})).await);
+    }
+    let others = [client.task("other_ask", json!({})).await, client.task("other_ask", json!({})).await];
+    for id in waiting.iter().chain(&others) {
+        parked(&host, id).await;
+    }
+    let nap = client.task("nap", json!({ "ms": 300_000, "step_ms": 500 })).await;
+    for id in &waiting {
+        client.accept(id, "question", json!({ "value": "late" })).await.result();
+    }
+    // One after the other: the first may have been looked for with those that wait.
+    for id in &others {
+        let accepted = json!({ "action": "accept", "content": { "value": "in time" } });
+        client.update(id, json!({ "first": accepted, "second": accepted })).await.result();
+        let done = client.status(id, "completed").await;
+        assert_eq!(text(&done["result"]), "first: in time, second: in time");
+    }
+    for id in &waiting {
+        assert_eq!(client.get(id).await.result()["status"], "working");
+    }
+    client.cancel(&nap).await.result();
+    for id in &waiting {
+        assert_eq!(answers(&client.status(id, "completed").await), json!([{ "value": "late" }]));
     }
 }

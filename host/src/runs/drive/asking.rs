@@ -298,8 +298,8 @@ impl Driver {
         let (runs, run, permit) = (self.runs.clone(), self.run.clone(), self.permit.take());
         self.admit = Some(Box::pin(async move {
             match permit {
-                Some(permit) => Ok(permit),
-                None => Ok(runs.slots.readmit(&run.work.plugin).await),
+                Some(permit) => Ok((permit, None)),
+                None => Ok((runs.slots.readmit(&run.work.plugin).await, None)),
             }
         }));
     }

@@ -40,7 +40,11 @@ pub(super) struct Durable {
     /// How often the run was resumed, and how long it had no instance.
     pub(super) resumes: u32,
     pub(super) parked: Millis,
-    /// The share of a resumed run that still replays.
+    /// Attempts before that ended with their process.
+    attempts: u32,
+    /// It was resumed, and is not live yet.
+    replays: bool,
+    /// The share of a resumed run that replays now.
     share: Option<OwnedSemaphorePermit>,
     /// What a resumed run replays is not told to its row yet.
     uncharged: bool,
@@ -79,6 +83,8 @@ pub(in crate::runs) struct Resuming {
     pub(in crate::runs) round: Vec<store::Question>,
     /// A share of the resumes that may go on at once, given back when it is live.
     pub(in crate::runs) share: OwnedSemaphorePermit,
+    /// Attempts that ended with their process.
+    pub(in crate::runs) attempts: u32,
 }
 
 impl Durable {
@@ -89,11 +95,26 @@ impl Durable {
 
     /// True while it replays.
     pub(super) const fn is_resumed(&self) -> bool {
-        self.share.is_some()
+        self.replays
+    }
+
+    /// A resumed run has to wait before it can replay, which it needs no share for. False where it holds all shares: what
+    /// a process may have died of is alone from its claim on.
+    pub(super) fn lends(&mut self) -> bool {
+        let alone = self.attempts > 0;
+        if !alone {
+            self.share = None;
+        }
+        !alone
+    }
+
+    /// It has a slot, and a share where it had lent its own.
+    pub(super) fn takes_share(&mut self, share: Option<OwnedSemaphorePermit>) {
+        self.share = share.or_else(|| self.share.take());
     }
 
     /// The replay begins now; one that makes no host call for `still` does nothing.
-    pub(super) fn replays(&mut self, still: Duration) {
+    pub(super) fn watch(&mut self, still: Duration) {
         self.replay = Some(Replay { until: Instant::now() + still, calls: 0, still });
     }
 
@@ -114,6 +135,8 @@ impl Durable {
             resumes: task.resumed,
             parked: task.parked_ms,
             flush_at: Some(Instant::now() + TaskRules::RESUMING.duration()),
+            replays: true,
+            attempts: resuming.attempts,
             share: Some(resuming.share),
             uncharged: true,
             round: resuming.round,
@@ -166,6 +189,7 @@ impl Driver {
 
     /// What it has done is done, and what it does now is its own.
     fn went_live(&mut self) {
+        self.durable.replays = false;
         self.durable.share = None;
         self.durable.replay = None;
         if self.guest.is_some() && self.open.is_none() && self.permit.is_some() {

@@ -14,7 +14,10 @@ use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Dura
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::Instant,
+};
 
 use self::{
     asking::Round,
@@ -43,11 +46,14 @@ use crate::{
 /// What a promotion comes to.
 type Promoted = Result<Box<(Held, store::Task)>, Fault>;
 
+/// A slot, and a share of the replays for a run that lent its own while it waited.
+type Admitted = (Permit, Option<OwnedSemaphorePermit>);
+
 type Guest = Pin<Box<dyn Future<Output = (Ended, Used)> + Send>>;
 
 /// What the driver reacts to.
 enum Event {
-    Admitted(Result<Permit, Fault>),
+    Admitted(Result<Admitted, Fault>),
     Ended(Ended, Used),
     Asked(Question),
     /// Whether it is a task now.
@@ -90,7 +96,7 @@ pub(super) struct Driver {
     promoting: Option<BoxFuture<'static, Promoted>>,
     /// How long it waits after the next failure of that.
     promote_pause: Millis,
-    admit: Option<BoxFuture<'static, Result<Permit, Fault>>>,
+    admit: Option<BoxFuture<'static, Result<Admitted, Fault>>>,
     permit: Option<Permit>,
     guest: Option<Guest>,
     open: Option<Open>,
@@ -201,13 +207,17 @@ impl Driver {
         let class = if self.durable.is_resumed() { Class::On } else { Class::New };
         match self.runs.slots.try_admit(&self.run.work.plugin, class) {
             Some(permit) => self.start(permit),
+            None if self.durable.is_resumed() && !self.durable.lends() => {
+                let retry = Some(TaskRules::ALONE_RETRY);
+                return self.finish(Outcome::HandsBack { retry }).await;
+            }
             None => {
                 self.waited = true;
                 let (runs, run) = (self.runs.clone(), self.run.clone());
                 self.admit = Some(Box::pin(async move {
                     match class {
-                        Class::On => Ok(runs.slots.readmit(&run.work.plugin).await),
-                        Class::New => runs.slots.admit(&run.work.plugin).await,
+                        Class::On => Ok(runs.readmit_resumed(&run.work.plugin).await),
+                        Class::New => Ok((runs.slots.admit(&run.work.plugin).await?, None)),
                     }
                 }));
             }
@@ -286,7 +296,8 @@ impl Driver {
             Event::Ended(ended, used) => Some(self.ended(ended, used)),
             Event::Asked(question) => self.asked(question).await,
             Event::Promoted(promoted) => self.promoted(promoted),
-            Event::Admitted(Ok(permit)) => {
+            Event::Admitted(Ok((permit, share))) => {
+                self.durable.takes_share(share);
                 match self.open.take() {
                     Some(open) => self.go_on(open, permit),
                     None => self.start(permit),
@@ -346,7 +357,7 @@ impl Driver {
         if self.durable.is_resumed() {
             // A replay is not charged; but one that stands still is none.
             let limit = self.run.work.plugin.policy.limits.active_time;
-            self.durable.replays(limit.max(TaskRules::REPLAY_STILL).duration());
+            self.durable.watch(limit.max(TaskRules::REPLAY_STILL).duration());
         } else {
             self.active_since = Some(now);
         }

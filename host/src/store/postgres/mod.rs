@@ -265,10 +265,18 @@ impl Store for PostgresStore {
             .boxed()
     }
 
-    fn resumable(&self, now: UnixMillis, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+    fn resumable(
+        &self,
+        now: UnixMillis,
+        but: Vec<String>,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
-            let of =
-                || query(sql::RESUMABLE).bind(self.takeover()).bind(signed(now.0)).bind(i64::from(limit));
+            let but: Vec<Vec<u8>> = but.into_iter().map(String::into_bytes).collect();
+            let of = || {
+                let bounds = query(sql::RESUMABLE).bind(self.takeover()).bind(signed(now.0));
+                bounds.bind(i64::from(limit)).bind(but.clone())
+            };
             self.tasks(of).await
         }
         .boxed()

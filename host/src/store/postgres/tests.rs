@@ -399,7 +399,7 @@ async fn no_look_goes_over_all_parked_tasks() {
     let mut c = database.connect().await;
     c.execute("ANALYZE").await.unwrap();
     let looks: [(&str, &[&str]); 4] = [
-        (sql::RESUMABLE, &["5000", "2000", "100"]),
+        (sql::RESUMABLE, &["5000", "2000", "100", "'{}'::bytea[]"]),
         (sql::UNATTENDED, &["2000"]),
         (sql::ORPHANS, &["5000", "'\\x07'"]),
         (sql::ATTENTION, &["'\\x07'", "2000"]),

@@ -225,13 +225,20 @@ impl Store for SqliteStore {
         .boxed()
     }
 
-    fn resumable(&self, now: UnixMillis, limit: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+    fn resumable(
+        &self,
+        now: UnixMillis,
+        but: Vec<String>,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
+            let but = serde_json::Value::from(but).to_string();
             let query = sqlx::query(sql::RESUMABLE)
                 .bind(signed(now.0))
                 .bind(&self.os_boot.as_bytes()[..])
                 .bind(self.over_before())
-                .bind(limit);
+                .bind(limit)
+                .bind(but);
             tasks(&query.fetch_all(&self.readers).await?)
         }
         .boxed()

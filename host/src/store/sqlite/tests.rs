@@ -205,7 +205,7 @@ async fn parked_tasks_cost_nothing_per_look() {
     let time = async || {
         let start = std::time::Instant::now();
         for _ in 0..20 {
-            assert!(store.resumable(now, 100).await.unwrap().is_empty());
+            assert!(store.resumable(now, Vec::new(), 100).await.unwrap().is_empty());
             assert!(store.unattended(now).await.unwrap().is_empty());
             assert!(store.orphans(boot).await.unwrap().is_empty());
             assert!(store.attention(boot, now).await.unwrap().is_empty());
