@@ -14,6 +14,7 @@ pub mod minisign;
 pub mod older;
 pub mod postgres;
 mod recorder;
+pub mod registry;
 pub mod rows;
 pub mod schema;
 mod setup;

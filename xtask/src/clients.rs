@@ -13,7 +13,7 @@ use crate::{
 const NPM: [&str; 5] = ["", "conformance", "legacy", "inspector", "issuer"];
 
 /// Environments by the names of their files, `tests/clients/python/NAME.txt`.
-const PYTHON: [&str; 3] = ["fastmcp", "mcp1", "mcp2"];
+const PYTHON: [&str; 4] = ["fastmcp", "mcp1", "mcp2", "oras"];
 
 /// Installs what is missing, side by side since most of it is waiting for the network; the Node that runs it.
 pub(crate) fn install() -> Result<Node> {

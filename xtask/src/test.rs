@@ -86,20 +86,24 @@ fn build(_args: &Args) -> Result<()> {
     sh::run("the host and its tests", &mut build)
 }
 
-/// The commands that make certificates for the tests of TLS, and signatures of plugins.
-fn signing() -> Result<()> {
-    for (program, version) in [("openssl", "version"), ("minisign", "-v")] {
-        if sh::output_of(Command::new(program).arg(version)).is_none() {
-            sh::apt(&[program]).unwrap_or_else(|| {
-                bail!("{program} is missing, and this system has no apt-get: install it")
-            })?;
-        }
+/// What tests start besides the host, as Debian's packages: each by the command that shows that it is there. `openssl` makes
+/// certificates, `minisign` signatures of plugins, and `docker-registry` keeps them.
+const PROGRAMS: [(&str, &str); 3] =
+    [("openssl", "version"), ("minisign", "-v"), ("docker-registry", "--version")];
+
+/// Installs those that are missing.
+fn programs() -> Result<()> {
+    let there = |(name, word): &(&str, &str)| sh::output_of(Command::new(name).arg(word)).is_some();
+    let missing: Vec<&str> = PROGRAMS.iter().filter(|one| !there(one)).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let by_hand = || bail!("{} missing, and this system has no apt-get: install it", missing.join(" and "));
+    sh::apt(&missing).unwrap_or_else(by_hand)
 }
 
 fn test(args: &Args) -> Result<()> {
-    signing()?;
+    programs()?;
     let mut test = cargo();
     // No doc tests: each is a program to link, and the examples are tested as tests.
     test.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]).args(FEATURES);

@@ -4,6 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+mod add;
 mod ask;
 mod call;
 mod dev;
@@ -96,7 +97,8 @@ enum Command {
 }
 
 /// Variables that belong to the command line and not to the configuration.
-const OWN_VARIABLES: [&str; 4] = ["LAYBY_CONFIG", "LAYBY_COLOR", "LAYBY_LOG", "LAYBY_TOKEN"];
+const OWN_VARIABLES: [&str; 6] =
+    ["LAYBY_CONFIG", "LAYBY_COLOR", "LAYBY_LOG", "LAYBY_TOKEN", add::USER, add::PASSWORD];
 
 impl Global {
     fn out(&self) -> Out {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
+    add,
     exit::{Exit, Failure},
     out::{Out, table},
     replay::rehearse,
@@ -33,6 +34,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    /// Put a component into the plugin folder: a file, or by digest what an OCI registry has
+    Add(add::Args),
     /// Rehearse an upgrade: replay the tasks under way against a new build, and compare what it lists
     Check(rehearse::Args),
 }
@@ -48,8 +51,10 @@ pub(crate) fn run(args: &Args, mut config: Config, out: Out) -> Result<Exit, Fai
     if let Some(url) = &args.store {
         config.store.url.clone_from(url);
     }
-    if let Some(What::Check(args)) = &args.what {
-        return rehearse::run(args, &config, out);
+    match &args.what {
+        Some(What::Add(args)) => return add::run(args, &config, out),
+        Some(What::Check(args)) => return rehearse::run(args, &config, out),
+        None => {}
     }
     let rows = store::block_on(async {
         let store = store::open(&config).await?;

@@ -16,7 +16,8 @@ const MAX_FILE: ByteSize = ByteSize::mib(1);
 /// The configuration file that is read where none is named.
 const DEFAULT_FILE: &str = "layby.toml";
 /// Variables that begin with `LAYBY_` and are not options of the file: the command line reads them.
-const OTHER_VARIABLES: [&str; 3] = ["LAYBY_CONFIG", "LAYBY_LOG", "LAYBY_TOKEN"];
+const OTHER_VARIABLES: [&str; 5] =
+    ["LAYBY_CONFIG", "LAYBY_LOG", "LAYBY_REGISTRY_PASSWORD", "LAYBY_REGISTRY_USER", "LAYBY_TOKEN"];
 
 /// Why a configuration or policy file is refused.
 #[derive(Debug, thiserror::Error)]

@@ -12,6 +12,7 @@ mod listen;
 mod load;
 mod new;
 mod policy;
+mod registry;
 mod stdio;
 mod tasks;
 mod tokens;
@@ -30,6 +31,7 @@ pub use new::NewRules;
 pub use policy::{
     CallPolicy, EarlyInput, EnvValue, FileGrant, Grants, HttpGrant, Limits, OnInputTimeout, Policy,
 };
+pub use registry::RegistryRules;
 pub use stdio::StdioRules;
 pub use tasks::TaskRules;
 pub use tokens::{TokenEntry, TokenFile};

@@ -111,8 +111,11 @@ pub(super) fn scan(folder: &Path, signed: bool) -> io::Result<Found> {
     Ok(found)
 }
 
-/// 1 to 64 of `A-Z a-z 0-9 _ - .`, no dot first: safe in paths, logs and tables.
-pub(super) fn is_plugin_name(name: &str) -> bool {
+/// What [`is_plugin_name`] takes, for people.
+pub const PLUGIN_NAME: &str = "1 to 64 of A-Z a-z 0-9 _ - ., no dot first";
+
+/// Whether a plugin may be so named: safe in paths, logs and tables.
+pub fn is_plugin_name(name: &str) -> bool {
     super::declare::is_name(name) && name.len() <= NAME_LENGTH && !name.starts_with('.')
 }
 

@@ -40,6 +40,7 @@ mod promote;
 mod prompts;
 mod rates;
 mod reflect;
+mod registry;
 mod reload;
 mod replay;
 mod replicas;
