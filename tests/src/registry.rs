@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{client::http, issuer::free_port, wait::eventually};
+use crate::{client::http, guests::target, issuer::free_port, wait::eventually};
 
 /// The user of a registry that wants one.
 pub const USER: &str = "ada";
@@ -158,7 +158,8 @@ fn serve(folder: &Path, port: u16, more: &str) -> Child {
     );
     let config = folder.join("config.yml");
     fs::write(&config, text).expect("a file can be written");
-    Command::new("docker-registry")
+    let unpacked = target().join("tools/docker-registry/usr/bin/docker-registry");
+    Command::new(if unpacked.exists() { unpacked } else { "docker-registry".into() })
         .args(["serve".as_ref(), config.as_os_str()])
         .current_dir(folder)
         .stdin(Stdio::null())
@@ -166,5 +167,5 @@ fn serve(folder: &Path, port: u16, more: &str) -> Child {
         .stderr(fs::File::create(folder.join("log")).expect("a file can be made"))
         .kill_on_drop(true)
         .spawn()
-        .expect("docker-registry is missing: run `cargo xtask test`, which installs it")
+        .expect("docker-registry is missing: run `cargo xtask registry`")
 }

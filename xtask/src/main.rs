@@ -13,6 +13,7 @@ mod node;
 mod plugins;
 mod postgres;
 mod python;
+mod registry;
 mod server;
 mod sh;
 mod test;
@@ -27,6 +28,8 @@ enum Chore {
     Tools(tools::Args),
     /// Start a PostgreSQL server for the store's tests, and print where it is, for `eval`.
     Postgres(postgres::Args),
+    /// Unpack the OCI registry for the tests of `layby plugins add`, where this system has none.
+    Registry,
     /// Set everything up and run the main job, telling what happens.
     Demo(demo::Args),
     /// Set everything up and pass all tests.
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Plugins(args) => plugins::run(args),
         Chore::Tools(args) => tools::run(&args),
         Chore::Postgres(args) => postgres::run(&args),
+        Chore::Registry => registry::install(),
         Chore::Demo(args) => demo::run(args),
         Chore::Test(args) => test::run(args),
         Chore::Conformance(args) => conformance::run(args),

@@ -13,7 +13,7 @@ use crate::{
     node::cargo,
     plugins::{self, Language},
     postgres::Postgres,
-    sh,
+    registry, sh,
 };
 
 /// Options.
@@ -87,9 +87,8 @@ fn build(_args: &Args) -> Result<()> {
 }
 
 /// What tests start besides the host, as Debian's packages: each by the command that shows that it is there. `openssl` makes
-/// certificates, `minisign` signatures of plugins, and `docker-registry` keeps them.
-const PROGRAMS: [(&str, &str); 3] =
-    [("openssl", "version"), ("minisign", "-v"), ("docker-registry", "--version")];
+/// certificates, `minisign` signatures of plugins.
+const PROGRAMS: [(&str, &str); 2] = [("openssl", "version"), ("minisign", "-v")];
 
 /// Installs those that are missing.
 fn programs() -> Result<()> {
@@ -104,6 +103,7 @@ fn programs() -> Result<()> {
 
 fn test(args: &Args) -> Result<()> {
     programs()?;
+    registry::install()?;
     let mut test = cargo();
     // No doc tests: each is a program to link, and the examples are tested as tests.
     test.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]).args(FEATURES);

@@ -7,8 +7,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use axum::{Router, extract::Request, response::Response};
+use axum::{Router, body::Body, extract::Request, response::Response};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures::stream;
 use layby_tests::{
     Authority, Setup, chameleon,
     command::{Done, layby, run},
@@ -447,4 +448,58 @@ async fn a_token_server_is_asked_where_the_registry_names_one() {
     let _registry = registry.with(&by("http://tokens.example/token")).await;
     assert!(refused(&with(PASSWORD).await, 3, "registry_failed").contains("not under HTTPS"));
     assert_eq!(seen.lock().unwrap().len(), before);
+}
+
+/// What a registry answers that means harm, by the repository or the token that is asked for.
+fn harmful(request: &Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let body = |bytes: Vec<u8>| Response::new(bytes.into());
+    let word = path.split('/').nth(if path.starts_with("/v2/") { 2 } else { 1 }).unwrap_or_default();
+    match (path.starts_with("/v2/"), word) {
+        (true, "endless") => {
+            let parts = stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 1 << 16]));
+            Response::new(Body::from_stream(parts))
+        }
+        (true, "torn") => {
+            let parts = [Ok(vec![b'{'; 10]), Err(std::io::Error::other("torn"))];
+            Response::new(Body::from_stream(stream::iter(parts)))
+        }
+        (true, "broken") => Response::builder().status(500).body("\u{1b}[2J".into()).unwrap(),
+        (true, "mute") => Response::builder().status(401).body(Body::empty()).unwrap(),
+        (true, kind) => {
+            let host = request.headers()["host"].to_str().unwrap();
+            let asks = format!("Bearer realm=\"http://{host}/{kind}\",service=\"x\"");
+            Response::builder().status(401).header("www-authenticate", asks).body(Body::empty()).unwrap()
+        }
+        (_, "lines") => body(br#"{"token": "a\r\nhost: elsewhere"}"#.to_vec()),
+        (_, "large") => body(format!(r#"{{"token": "{}"}}"#, "a".repeat(1 << 20)).into_bytes()),
+        (_, "none") => body(br#"{"token": ""}"#.to_vec()),
+        _ => body(br#"{"access_token": "abc"}"#.to_vec()),
+    }
+}
+
+#[tokio::test]
+async fn a_registry_that_means_harm_is_bounded() {
+    let (origin, seen) = server(harmful).await;
+    let setup = Setup::new();
+    let at = origin.replace("http://", "oci://");
+    let digest = registry::digest(b"none");
+    for (repository, exit, code, why) in [
+        ("endless", 4, "registry_artifact", "larger than 4MiB"),
+        ("torn", 3, "registry_unreachable", "v2/torn/manifests"),
+        ("broken", 3, "registry_failed", "500"),
+        ("mute", 3, "registry_failed", "no known scheme"),
+        ("lines", 3, "registry_failed", "a token that is none"),
+        ("large", 3, "registry_failed", "more than 256KiB"),
+        ("none", 3, "registry_failed", "no token"),
+        // A token that the registry then does not take.
+        ("other", 4, "registry_unauthenticated", "wants to know who asks"),
+    ] {
+        let done = add(&setup, &[&format!("{at}/{repository}@{digest}")]).await;
+        let message = refused(&done, exit, code);
+        assert!(message.contains(why), "{repository}: {message}");
+    }
+    let last = seen.lock().unwrap().last().cloned().unwrap();
+    assert_eq!(last.1, "Bearer abc", "{last:?}");
+    assert!(files(&setup).is_empty());
 }

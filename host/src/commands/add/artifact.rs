@@ -16,11 +16,22 @@ pub(super) const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, 
 /// The media type of a component.
 const WASM: &str = "application/wasm";
 
+/// Characters of what a registry says that a message repeats: more than any true name needs.
+const REPEATED: usize = 120;
+
 /// The one layer that is a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layer {
     pub(super) digest: Digest,
     pub(super) size: ByteSize,
+}
+
+/// What a registry says, for a message: it may be megabytes.
+pub(super) fn short(text: &str) -> String {
+    match text.char_indices().nth(REPEATED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn wrong(text: impl Into<String>) -> Failure {
@@ -35,23 +46,26 @@ pub(super) fn layer(manifest: &[u8]) -> Result<Layer, Failure> {
     let json: Value =
         serde_json::from_slice(manifest).map_err(|e| wrong(format!("the manifest is no JSON: {e}")))?;
     if let Some(all) = json.get("manifests").and_then(Value::as_array) {
-        let some: Vec<_> = all.iter().filter_map(|one| one["digest"].as_str()).take(8).collect();
+        let some: Vec<_> = all.iter().filter_map(|one| one["digest"].as_str()).take(8).map(short).collect();
         return Err(wrong(format!(
             "it is an index, and no manifest of one component: name one of its manifests by digest ({})",
             some.join(", ")
         )));
     }
-    let manifest: ImageManifest =
-        serde_json::from_value(json).map_err(|e| wrong(format!("it is no manifest of an artefact: {e}")))?;
+    let manifest: ImageManifest = serde_json::from_value(json)
+        .map_err(|e| wrong(format!("it is no manifest of an artefact: {}", short(&e.to_string()))))?;
     if manifest.schema_version() != 2 {
         return Err(wrong(format!("a manifest of version {} is not known", manifest.schema_version())));
     }
     match manifest.layers().as_slice() {
         [one] if one.media_type().as_ref() == WASM => component(one),
         [] => Err(wrong("the artefact has no layer: it is no component")),
-        [one] => Err(wrong(format!("its layer is {}, and a component is {WASM}", one.media_type().as_ref()))),
+        [one] => Err(wrong(format!(
+            "its layer is {}, and a component is {WASM}",
+            short(one.media_type().as_ref())
+        ))),
         all => {
-            let types: Vec<_> = all.iter().take(8).map(|one| one.media_type().as_ref()).collect();
+            let types: Vec<_> = all.iter().take(8).map(|one| short(one.media_type().as_ref())).collect();
             Err(wrong(format!(
                 "the artefact has {} layers ({}): publish each component by itself, as one layer of {WASM}",
                 all.len(),
@@ -65,10 +79,10 @@ fn component(one: &Descriptor) -> Result<Layer, Failure> {
     if *one.digest().algorithm() != DigestAlgorithm::Sha256 {
         return Err(wrong(format!(
             "its layer has a digest by {}, and not by sha256",
-            one.digest().algorithm()
+            short(one.digest().algorithm().as_ref())
         )));
     }
-    let digest = one.digest().digest().parse().map_err(wrong)?;
+    let digest = one.digest().digest().parse().map_err(|e: String| wrong(short(&e)))?;
     Ok(Layer { digest, size: ByteSize(one.size()) })
 }
 
@@ -104,6 +118,25 @@ mod tests {
         ] {
             let said = of(layers.clone()).unwrap_err();
             assert!(said.contains(why), "{layers}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_a_registry_says_is_repeated_in_part() {
+        let (long, digest) = ("ü".repeat(1 << 20), format!("sha256:{}", Digest::of(b"x")));
+        let one = |kind: &str, digest: &str| json!({"mediaType": kind, "digest": digest, "size": 1});
+        let config = json!({"schemaVersion": long});
+        for said in [
+            of(json!([one(&long, &digest)])).unwrap_err(),
+            of(json!(vec![one(&long, &digest); 9])).unwrap_err(),
+            of(json!([one(WASM, &format!("sha512:{}", "a".repeat(1 << 20)))])).unwrap_err(),
+            of(json!([one(WASM, &format!("{}:00", "a".repeat(1 << 20)))])).unwrap_err(),
+            layer(json!({"manifests": vec![json!({"digest": long}); 9]}).to_string().as_bytes())
+                .unwrap_err()
+                .to_string(),
+            layer(config.to_string().as_bytes()).unwrap_err().to_string(),
+        ] {
+            assert!(said.len() < 4096, "{} bytes: {}", said.len(), short(&said));
         }
     }
 

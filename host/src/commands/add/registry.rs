@@ -16,7 +16,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::{
-    artifact::MANIFESTS,
+    artifact::{MANIFESTS, short},
     credentials::{self, Credentials, PASSWORD, USER},
     reference::{Named, Speak, is_loopback},
 };
@@ -135,15 +135,14 @@ impl Repository {
         }
         match response.status() {
             StatusCode::OK => body(response, most).await.map_err(|e| unreachable(&url, &e)),
-            StatusCode::NOT_FOUND => Err(Failure::refused(
-                "registry_unknown",
-                format!(
-                    "{} has no {} in {}: check the reference",
-                    self.named.registry(),
-                    self.named.wanted(),
-                    self.named.repository()
-                ),
-            )),
+            StatusCode::NOT_FOUND => {
+                let (registry, repository) = (self.named.registry(), self.named.repository());
+                let text = format!(
+                    "{registry} has not {what} of {repository}, {}: check the reference",
+                    self.named.wanted()
+                );
+                Err(Failure::refused("registry_unknown", text))
+            }
             StatusCode::FORBIDDEN => Err(unauthenticated(self.named.registry(), None)),
             status => {
                 Err(failed(format!("{} answers {status} where {what} is asked for", self.named.registry())))
@@ -268,7 +267,7 @@ async fn body(response: Response, most: ByteSize) -> reqwest::Result<Option<Vec<
 
 /// A URL without what may be secret in it: signed addresses of storage have it in their query.
 fn place(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
+    short(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
 }
 
 fn unreachable(url: &Url, error: &reqwest::Error) -> Failure {
