@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn dockers_file_is_read_as_docker_writes_it() {
         let auth = |text: &str| json!({ "auth": BASE64_STANDARD.encode(text) });
-        let config = json!({"auths": {"127.0.0.1:5000": auth("ada:pass:word"), "https://index.docker.io/v1/": auth("hub:x"),
+        let config = json!({"auths": {"127.0.0.1:5000": auth("ada:pass:word"), "https://hub.example/v1/": auth("hub:x"),
             "token.example": {"identitytoken": "secret"}, "broken.example": {"auth": "secret!"}}})
         .to_string();
         let pair = |user: &str, password: &str| Ok(Some((user.to_owned(), password.to_owned())));
         assert_eq!(found(&config, "127.0.0.1:5000"), pair("ada", "pass:word"));
-        assert_eq!(found(&config, "index.docker.io"), pair("hub", "x"));
+        assert_eq!(found(&config, "hub.example"), pair("hub", "x"));
         assert_eq!(found(&config, "127.0.0.1:5001"), Ok(None), "another registry on the machine");
         for (registry, why) in [("token.example", "identity token"), ("broken.example", "cannot be used")] {
             let said = found(&config, registry).unwrap_err();

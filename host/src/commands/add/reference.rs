@@ -163,12 +163,12 @@ mod tests {
 
     #[test]
     fn a_reference_names_its_registry() {
-        let full = named(&format!("oci://ghcr.io/some/team/greet:1.2@sha256:{HASH}")).unwrap();
-        assert_eq!((full.registry(), full.repository()), ("ghcr.io", "some/team/greet"));
+        let full = named(&format!("oci://registry.example.com/some/team/greet:1.2@sha256:{HASH}")).unwrap();
+        assert_eq!((full.registry(), full.repository()), ("registry.example.com", "some/team/greet"));
         assert_eq!(full.wanted(), format!("sha256:{HASH}"), "the digest goes over the tag");
         assert_eq!(full.with(Digest::of(b"")), {
             let other = Digest::of(b"");
-            format!("oci://ghcr.io/some/team/greet:1.2@sha256:{other}")
+            format!("oci://registry.example.com/some/team/greet:1.2@sha256:{other}")
         });
         assert_eq!(Source::Registry(full).name(None).unwrap(), "greet");
         assert_eq!(named("oci://127.0.0.1:5000/a/b").unwrap().wanted(), "latest");
@@ -178,16 +178,16 @@ mod tests {
             ("oci://greet", "names no registry"),
             ("oci://some/greet", "names no registry"),
             ("oci://", "no reference"),
-            ("oci://ghcr.io/Upper", "no reference"),
-            ("oci://user:secret@ghcr.io/x", "no reference"),
-            ("oci://ghcr.io/../x", "no reference"),
-            ("oci://ghcr.io/x@sha256:12", "no reference"),
-            ("oci://ghcr.io/x?y", "no reference"),
-            ("https://ghcr.io/x", "neither a file"),
+            ("oci://registry.example.com/Upper", "no reference"),
+            ("oci://user:secret@registry.example.com/x", "no reference"),
+            ("oci://registry.example.com/../x", "no reference"),
+            ("oci://registry.example.com/x@sha256:12", "no reference"),
+            ("oci://registry.example.com/x?y", "no reference"),
+            ("https://registry.example.com/x", "neither a file"),
         ] {
             assert!(named(text).unwrap_err().contains(why), "{text}: {:?}", named(text));
         }
-        let other = named(&format!("oci://ghcr.io/x@sha512:{HASH}{HASH}")).unwrap_err();
+        let other = named(&format!("oci://registry.example.com/x@sha512:{HASH}{HASH}")).unwrap_err();
         assert!(other.contains("SHA-256"), "{other}");
         assert!(named("./greet.wasm").unwrap_err().starts_with("a file"));
     }
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(scheme(here, Speak::Https), "https", "{here}");
         }
         for other in [
-            "oci://ghcr.io/x",
+            "oci://registry.example.com/x",
             "oci://10.0.0.1/x",
             "oci://localhost.example.com/x",
             "oci://127.0.0.1.nip.io/x",
