@@ -4,11 +4,13 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::Digest;
+
 /// The stable name of an error, as `docs/errors.md` lists it.
 pub type FaultCode = &'static str;
 
 /// Codes that a task can end with, and a repeat of its idempotency key then reads back.
-const STORED: [FaultCode; 19] = [
+const STORED: [FaultCode; 20] = [
     "cancelled",
     "file_changed",
     "host_busy",
@@ -23,6 +25,7 @@ const STORED: [FaultCode; 19] = [
     "plugin_bad_result",
     "plugin_cancelled_unasked",
     "plugin_error",
+    "plugin_revoked",
     "plugin_trap",
     "plugin_unsupported",
     "replay_mismatch",
@@ -82,6 +85,15 @@ impl Fault {
     /// The client did not declare the tasks extension, and this cannot be done without.
     pub fn tasks_required(message: impl Into<String>) -> Self {
         Self::missing_capability(json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}), message)
+    }
+
+    /// The operator lets nothing run on this component any more.
+    pub fn revoked(component: Digest) -> Self {
+        let text = format!(
+            "The operator has revoked the component that this runs on, {component}: it was stopped, and does not run again. \
+             Call the tool again once the operator serves another version."
+        );
+        Self::internal("plugin_revoked", text).with("digest", component.to_string().into())
     }
 
     /// The same fault with one more member of `error.data`.

@@ -18,6 +18,7 @@ mod new;
 mod out;
 mod plugins;
 mod replay;
+mod revoke;
 mod serve;
 mod show;
 mod stack;

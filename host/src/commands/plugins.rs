@@ -1,6 +1,6 @@
 //! `layby plugins`.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use super::{
     exit::{Exit, Failure},
     out::{Out, table},
     replay::rehearse,
-    store,
+    revoke, store,
 };
 use crate::{
     base::{Digest, neutral_line},
@@ -38,6 +38,10 @@ enum What {
     Add(add::Args),
     /// Rehearse an upgrade: replay the tasks under way against a new build, and compare what it lists
     Check(rehearse::Args),
+    /// Stop a component everywhere: no host on the database runs it any more, and its tasks end
+    Revoke(revoke::Args),
+    /// List the components that are revoked
+    Revoked,
 }
 
 /// Prints every plugin that the data folder knows.
@@ -54,15 +58,23 @@ pub(crate) fn run(args: &Args, mut config: Config, out: Out) -> Result<Exit, Fai
     match &args.what {
         Some(What::Add(args)) => return add::run(args, &config, out),
         Some(What::Check(args)) => return rehearse::run(args, &config, out),
+        Some(What::Revoke(args)) => return revoke::run(args, &config, out),
+        Some(What::Revoked) => return revoke::list(&config, out),
         None => {}
     }
     let rows = store::block_on(async {
         let store = store::open(&config).await?;
         let (own, elsewhere) = (store.plugins().await, store.plugins_elsewhere().await);
+        let revoked = store.revoked().await;
         store.close().await;
-        let own = own?.into_iter().map(|row| Known { replica: None, row });
+        let revoked: BTreeSet<Digest> = revoked?.into_iter().map(|revoked| revoked.digest).collect();
+        let known = |replica, row: PluginRow| {
+            let revoked = row.digest.is_some_and(|digest| revoked.contains(&digest));
+            Known { replica, row, revoked }
+        };
+        let own = own?.into_iter().map(|row| known(None, row));
         let living = elsewhere?.into_iter().filter(|other| other.lives);
-        let living = living.map(|other| Known { replica: Some(other.replica), row: other.row });
+        let living = living.map(|other| known(Some(other.replica), other.row));
         Ok(own.chain(living).collect::<Vec<_>>())
     })?;
     if out.json {
@@ -80,11 +92,42 @@ struct Known {
     /// None for the replica of this data folder.
     replica: Option<Uuid>,
     row: PluginRow,
+    /// The component in its row may not run any more.
+    revoked: bool,
 }
 
 impl Known {
+    /// The component that serves; none where no version does.
+    fn serving(&self) -> Option<Digest> {
+        self.row.digest.filter(|_| !self.row.listed.is_empty() && !self.revoked)
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.serving(), self.row.without_grants, self.row.refusal.is_some()) {
+            (None, ..) if self.revoked => "revoked",
+            (None, _, _) => "refused",
+            (Some(_), true, _) => "serving without grants",
+            (Some(_), false, true) => "serving, newer refused",
+            (Some(_), false, false) => "serving",
+        }
+    }
+
     fn to_json(&self) -> Value {
-        let mut json = to_json(&self.row);
+        let row = &self.row;
+        let mut json = json!({
+            "name": row.name,
+            "state": self.state(),
+            "digest": self.serving().map(|d| d.to_string()),
+            "withoutGrants": row.without_grants,
+            "tools": row.tools,
+            "prompts": row.prompts,
+            "resources": row.resources,
+            "templates": row.templates,
+            "adoptedAt": self.serving().map(|_| row.adopted_at.rfc3339()),
+            "refusal": refusal(row).map(|r| json!({
+                "code": r.code, "reason": r.reason, "advice": r.advice, "digest": r.digest, "at": r.at.rfc3339(),
+            })),
+        });
         json["replica"] = self.replica.map(|replica| replica.to_string()).into();
         json
     }
@@ -99,39 +142,8 @@ impl Known {
     }
 }
 
-/// The component that serves; none where no version does.
-fn serving(row: &PluginRow) -> Option<Digest> {
-    row.digest.filter(|_| !row.listed.is_empty())
-}
-
 fn refusal(row: &PluginRow) -> Option<Refusal> {
     row.refusal.as_deref().and_then(|text| serde_json::from_str(text).ok())
-}
-
-fn state(row: &PluginRow) -> &'static str {
-    match (serving(row), row.without_grants, row.refusal.is_some()) {
-        (None, _, _) => "refused",
-        (Some(_), true, _) => "serving without grants",
-        (Some(_), false, true) => "serving, newer refused",
-        (Some(_), false, false) => "serving",
-    }
-}
-
-fn to_json(row: &PluginRow) -> Value {
-    json!({
-        "name": row.name,
-        "state": state(row),
-        "digest": serving(row).map(|d| d.to_string()),
-        "withoutGrants": row.without_grants,
-        "tools": row.tools,
-        "prompts": row.prompts,
-        "resources": row.resources,
-        "templates": row.templates,
-        "adoptedAt": serving(row).map(|_| row.adopted_at.rfc3339()),
-        "refusal": refusal(row).map(|r| json!({
-            "code": r.code, "reason": r.reason, "advice": r.advice, "digest": r.digest, "at": r.at.rfc3339(),
-        })),
-    })
 }
 
 /// The first few names, and how many more there are: a row stays a line.
@@ -149,11 +161,11 @@ fn text(all: &[Known]) -> String {
         .iter()
         .map(|known| {
             let row = &known.row;
-            let digest = serving(row).map_or_else(|| "-".to_owned(), |d| d.short());
+            let digest = known.serving().map_or_else(|| "-".to_owned(), |d| d.short());
             let [prompts, resources, templates] =
                 [&row.prompts, &row.resources, &row.templates].map(|names| names.len().to_string());
             let tools = some(&row.tools);
-            vec![known.name(), state(row).to_owned(), digest, prompts, resources, templates, tools]
+            vec![known.name(), known.state().to_owned(), digest, prompts, resources, templates, tools]
         })
         .collect();
     let heads = ["PLUGIN", "STATE", "DIGEST", "PROMPTS", "RESOURCES", "TEMPLATES", "TOOLS"];

@@ -67,6 +67,8 @@ impl CatalogConfig {
     /// How long a task that goes on waits for its plugin to be ready, before it is given back for a while: longer than a
     /// host needs to make its plugins ready from compiled code, and less than its lease.
     pub const PENDING: Millis = Millis::from_secs(5);
+    /// How often a host looks for components that were revoked: the look costs one short statement.
+    pub const REVOKED: Millis = Millis::from_secs(1);
     /// Most keys of `signers`: a team's, and those that follow them.
     pub const SIGNERS: usize = 32;
     /// Largest file of a signature: minisign's comments have at most 9 KiB.

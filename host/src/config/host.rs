@@ -241,6 +241,10 @@ impl StoreConfig {
     pub const WAL_KEPT: ByteSize = ByteSize::mib(64);
     /// Tasks that one commit of a sweep takes: some milliseconds, so that callers' writes come between.
     pub const SWEEP_STEP: u32 = 500;
+    /// Components that may be revoked at once: each host reads them all each second.
+    pub const REVOKED: usize = 1000;
+    /// Longest reason of one, in characters: it stands in logs and tables.
+    pub const REVOKED_REASON: usize = 500;
     /// How long PostgreSQL waits for a row that another process is changing: its commits take milliseconds.
     pub const ROW_LOCK: Millis = Millis::from_secs(1);
     /// How long after a lost connection to a server the next try waits.

@@ -33,6 +33,10 @@ impl TaskRules {
     pub const CHECK_INLINE: ByteSize = ByteSize::kib(16);
     /// How often a process looks for what other processes asked of its tasks, and for deadlines.
     pub const ATTENTION: Millis = Millis(1000);
+    /// Waiting tasks of revoked components that are ended at once.
+    pub const CONDEMNED_STEP: u32 = 100;
+    /// How often one such look does that: what is left has the next one.
+    pub const CONDEMNED_STEPS: u32 = 100;
     /// How often a process looks for tasks of dead processes, and counts the live ones.
     pub const ORPHANS: Millis = Millis(3000);
     /// How often expired tasks are swept.

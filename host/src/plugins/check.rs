@@ -123,6 +123,11 @@ impl Checker {
         {
             return Outcome::Failed(format!("its signature cannot be kept under the data folder: {e}"));
         }
+        match self.may_run(digest) {
+            Ok(()) => {}
+            Err(Stop::Refused(problem)) => return Outcome::Refused(problem, Some(digest)),
+            Err(Stop::Failed(reason)) => return Outcome::Failed(reason),
+        }
         let elsewhere = match self.runtime.block_on(self.store.plugins_elsewhere()) {
             Ok(all) => all,
             Err(e) => return Outcome::Failed(format!("what other replicas have cannot be read: {e}")),
@@ -269,6 +274,7 @@ impl Checker {
     }
 
     fn restored(&self, row: &PluginRow, digest: Digest) -> Result<Version, Stop> {
+        self.may_run(digest)?;
         let policy = self.policy(&row.name, &self.text_of(row).map_err(Stop::Failed)?)?;
         let declared = Declared::from_row(&row.listed)
             .map_err(|e| Stop::Failed(format!("its lists in the store cannot be read: {e}")))?;

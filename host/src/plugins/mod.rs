@@ -9,6 +9,7 @@ mod look;
 mod pace;
 mod pinned;
 mod problem;
+mod revoked;
 mod scan;
 mod schema;
 mod sealed;
@@ -239,7 +240,7 @@ pub struct Refusal {
     /// `plugin_bad_policy`, `plugin_bad_tool_name`, `plugin_name_taken`, `plugin_bad_schema`,
     /// `plugin_bad_tool`, `plugin_bad_prompt`, `plugin_bad_resource`, `plugin_digest_pin`,
     /// `plugin_list_tools_failed`, `plugin_list_slow`, `plugin_bad_grant`, `plugin_too_large`, `plugin_unreadable`,
-    /// `plugin_unsigned`, `plugin_bad_signature`.
+    /// `plugin_unsigned`, `plugin_bad_signature`, `plugin_revoked`.
     pub code: String,
     /// What was wrong.
     pub reason: String,
@@ -258,8 +259,9 @@ pub struct Plugins {
     checker: Arc<check::Checker>,
     made: pinned::Made,
     contents: broadcast::Sender<Arc<str>>,
+    revoked: channel::Receiver<revoked::All>,
     cancel: CancellationToken,
-    task: Mutex<Option<JoinHandle<()>>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Plugins {
@@ -279,6 +281,7 @@ impl Plugins {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, Fault> {
         let rows = store.plugins().await?;
+        let (knows, revoked) = channel::channel(revoked::read(&*store).await?);
         let (folder, data) = (config.serve.plugins.clone(), config.serve.data.clone());
         let (known, signed) = (!rows.is_empty(), config.catalog.is_signed());
         let opened = tokio::task::spawn_blocking(move || {
@@ -317,10 +320,11 @@ impl Plugins {
         };
         let (published, current) = channel::channel(Arc::default());
         let checker = Arc::new(checker);
-        let mut watcher = watch::Watcher::new(checker.clone(), store, clock, published);
+        let following = revoked::follow(store.clone(), knows, cancel.clone());
+        let mut watcher = watch::Watcher::new(checker.clone(), store, clock, published, revoked.clone());
         watcher.restore(rows, found).await;
         let relists = Arc::clone(&watcher.relists);
-        let task = Mutex::new(Some(tokio::spawn(watcher.run())));
+        let tasks = Mutex::new(vec![tokio::spawn(watcher.run()), tokio::spawn(following)]);
         let contents = broadcast::channel(CONTENTS).0;
         Ok(Arc::new(Self {
             current,
@@ -328,8 +332,9 @@ impl Plugins {
             checker,
             made: pinned::Made::default(),
             contents,
+            revoked,
             cancel,
-            task,
+            tasks,
         }))
     }
 
@@ -379,11 +384,11 @@ impl Plugins {
     /// most, and leaves nothing half done.
     pub async fn close(&self) {
         self.cancel.cancel();
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task
-            && let Err(e) = task.await
-        {
-            tracing::error!("the plugin watcher broke: {e}");
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
+            if let Err(e) = task.await {
+                tracing::error!("the plugin watcher broke: {e}");
+            }
         }
     }
 }

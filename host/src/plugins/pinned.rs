@@ -219,6 +219,7 @@ impl Checker {
         slots: Option<(Arc<Pool>, Arc<Pool>)>,
     ) -> Result<(Arc<Plugin>, Built), Stop> {
         let Pinned { plugin: name, digest, own_name, limits, call, grants, .. } = want;
+        self.may_run(digest)?;
         let bytes = self.kept(digest)?;
         let prepared = self.prepare(&name, digest, &bytes)?;
         let bounds = &self.config.catalog;

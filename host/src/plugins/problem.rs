@@ -17,6 +17,8 @@ pub(super) fn neutral(text: &str, max: usize) -> String {
     }
 }
 
+/// The code of a component that is revoked.
+pub(super) const REVOKED: &str = "plugin_revoked";
 /// The code of a policy whose grants cannot be given.
 pub(super) const BAD_GRANT: &str = "plugin_bad_grant";
 
@@ -122,6 +124,11 @@ impl Problem {
         let advice = "put the component back that was signed, or sign this one if you trust it: `minisign -S -m NAME.wasm` with the \
                       secret key of one of `catalog.signers`; to trust another signer, add its public key there and start again";
         Self::new("plugin_bad_signature", reason, advice)
+    }
+
+    pub(super) fn revoked(reason: impl AsRef<str>) -> Self {
+        let advice = "put another version into the plugin folder; `layby plugins revoke --undo DIGEST` lets this one run again";
+        Self::new(REVOKED, reason, advice)
     }
 
     pub(super) fn list_tools_failed(reason: impl AsRef<str>) -> Self {

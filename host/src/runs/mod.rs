@@ -324,6 +324,9 @@ impl Runs {
 
     /// A run that begins now.
     fn begin(&self, work: target::Work, origin: run::Origin) -> Result<Arc<run::Run>, Fault> {
+        if self.plugins.is_revoked(work.plugin.digest) {
+            return Err(Fault::revoked(work.plugin.digest));
+        }
         let past = past::Past::none(&work.plugin)?;
         Ok(run::Run::new(work, origin, past, Arc::downgrade(&self.plugins), self.rounds.clone()))
     }

@@ -192,6 +192,9 @@ impl Runs {
 
     /// The run that `task` is, with all that it has behind it. `crashes`: resumes of it alone that ended with their process.
     async fn past_of(&self, task: &Task, crashes: u32) -> Result<(Arc<Run>, Arc<Request>), Stop> {
+        if self.plugins.is_revoked(task.digest) {
+            return Err(Stop::Ends(Fault::revoked(task.digest)));
+        }
         if crashes >= TaskRules::POISON {
             let text = format!("The task was resumed alone {crashes} times, and each time the host crashed.");
             return Err(Stop::Ends(Fault::internal("resume_crashes", text)));

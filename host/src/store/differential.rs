@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::{
-    Answer, Change, End, Lease, PluginRow, PostgresStore, Refused, SqliteStore, Status, Store, Task,
+    Answer, Change, End, Lease, PluginRow, PostgresStore, Refused, Revoked, SqliteStore, Status, Store, Task,
     cases::{asking, keyed, question, task},
     os_boot_id,
     postgres::tests::Database,
@@ -64,6 +64,10 @@ enum Op {
     PutPlugin(u8),
     DropPlugin(u8),
     Plugins,
+    Revoke(u8, u64),
+    Unrevoke(u8),
+    Revoked,
+    Condemned,
     Secret(u8),
 }
 
@@ -109,6 +113,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0_u8..3).prop_map(Op::PutPlugin),
         1 => (0_u8..3).prop_map(Op::DropPlugin),
         1 => Just(Op::Plugins),
+        1 => (0_u8..3, now()).prop_map(|(which, at)| Op::Revoke(which, at)),
+        1 => (0_u8..3).prop_map(Op::Unrevoke),
+        1 => Just(Op::Revoked),
+        2 => Just(Op::Condemned),
         1 => (0_u8..2).prop_map(Op::Secret),
     ]
 }
@@ -175,6 +183,11 @@ impl Ids {
     }
 }
 
+/// One that tasks have, one that plugins have, and one that nobody has.
+fn component(which: u8) -> Digest {
+    [task(0).digest, Digest::of(&[1]), Digest([7; 32])][usize::from(which)]
+}
+
 /// The answer of one store, as text. Where rows have no order of their own, in order of their text.
 fn ask<'a>(store: &'a dyn Store, op: &'a Op, new: &'a Task, ids: &'a Ids) -> BoxFuture<'a, String> {
     fn sorted<T: std::fmt::Debug, E: std::fmt::Debug>(rows: Result<Vec<T>, E>) -> String {
@@ -229,6 +242,14 @@ fn ask<'a>(store: &'a dyn Store, op: &'a Op, new: &'a Task, ids: &'a Ids) -> Box
             }
             Op::DropPlugin(n) => format!("{:?}", store.drop_plugin(format!("p{n}")).await),
             Op::Plugins => format!("{:?}", store.plugins().await),
+            Op::Revoke(which, now) => {
+                let reason = (*now > 2000).then(|| "it \0 leaks".to_owned());
+                let revoked = Revoked { digest: component(*which), at: at(*now), reason };
+                format!("{:?}", store.revoke(revoked).await)
+            }
+            Op::Unrevoke(which) => format!("{:?}", store.unrevoke(component(*which)).await),
+            Op::Revoked => format!("{:?}", store.revoked().await),
+            Op::Condemned => sorted(store.condemned(u32::MAX).await),
             Op::Secret(n) => {
                 let name = if *n == 0 { "one" } else { "two" };
                 format!("{:?}", store.secret(name, new.id.0.as_bytes().to_vec()).await)

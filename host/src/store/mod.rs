@@ -28,8 +28,8 @@ use futures::{
 pub use boot::os_boot_id;
 pub use clock::clock;
 pub use model::{
-    Answer, Elsewhere, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Status, Task,
-    Tombstone,
+    Answer, Elsewhere, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Revoked,
+    Status, Task, Tombstone,
 };
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
@@ -216,6 +216,14 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Drops one, and with it its ownership of tool names.
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Components that are revoked, in the order of their digests.
+    fn revoked(&self) -> BoxFuture<'_, Result<Vec<Revoked>, StoreError>>;
+    /// Revokes one. Where it is revoked already, that stays as it is.
+    fn revoke(&self, revoked: Revoked) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Takes that back.
+    fn unrevoke(&self, digest: Digest) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Live tasks that are nobody's and would go on with a revoked component; `most` of them at most.
+    fn condemned(&self, most: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// True where [`Store::put_component`] keeps anything.
     fn keeps_components(&self) -> bool {
         false

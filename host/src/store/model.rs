@@ -318,6 +318,17 @@ impl PluginRow {
     }
 }
 
+/// A component that no process may run any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revoked {
+    /// The component.
+    pub digest: Digest,
+    /// Since when.
+    pub at: UnixMillis,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+}
+
 /// A plugin on another replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {

@@ -8,8 +8,8 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Admitted, Change, Lease, PluginRow, Refused, StoreError, Task, Updated};
-use crate::base::{BootId, Piece, TaskId, UnixMillis};
+use super::{Admitted, Change, Lease, PluginRow, Refused, Revoked, StoreError, Task, Updated};
+use crate::base::{BootId, Digest, Piece, TaskId, UnixMillis};
 
 /// One thing to write.
 pub(super) enum Work {
@@ -26,6 +26,8 @@ pub(super) enum Work {
     /// The same, unless a name of it is another plugin's.
     AdoptPlugin(Box<PluginRow>),
     DropPlugin(String),
+    Revoke(Revoked),
+    Unrevoke(Digest),
     /// Kept only where there is none of this name.
     Secret {
         name: &'static str,

@@ -44,6 +44,11 @@ pub(super) fn too_late() -> Fault {
     Fault::invalid("input_timed_out", "the questions have run out, and take no answers any more")
 }
 
+/// Its component may not run any more.
+pub(super) fn revoked(task: &Task) -> End {
+    End::Failed(Fault::revoked(task.digest).to_json())
+}
+
 /// The process that ran the task is gone.
 pub(super) fn interrupted() -> End {
     let message = "the task was interrupted: the host process that ran it has stopped; call the tool again";

@@ -32,6 +32,7 @@ pub(super) fn start(inner: &Arc<Inner>, end: &CancellationToken, tracker: &TaskT
         while next(&mut tick, &token).await {
             log("looking after deadlines and requests", me.attend().await);
             log("looking after tasks that are nobody's", me.attend_to_nobodys().await);
+            log("ending tasks of revoked components", me.end_condemned().await);
             me.polls.tidy();
         }
     });
@@ -181,6 +182,28 @@ impl Inner {
             }
         });
         futures::future::try_join_all(moves).await.map(|_| ())
+    }
+
+    /// Tasks without a holder that would go on with a component that is revoked. Those with one, its driver ends.
+    pub(super) async fn end_condemned(&self) -> Result<(), StoreError> {
+        // Whatever is left is found at the next look.
+        for _ in 0..TaskRules::CONDEMNED_STEPS {
+            let condemned = self.store.condemned(TaskRules::CONDEMNED_STEP).await?;
+            if condemned.is_empty() {
+                return Ok(());
+            }
+            tracing::warn!(
+                tasks = condemned.len(),
+                "ending tasks that wait, because their components are revoked"
+            );
+            let moves = condemned.iter().map(|task| async move {
+                let end =
+                    if task.cancel_requested.is_some() { End::Cancelled } else { faults::revoked(task) };
+                self.abandon(task, end).await
+            });
+            futures::future::try_join_all(moves).await?;
+        }
+        Ok(())
     }
 
     async fn attend_to(&self, task: &Task, now: UnixMillis) -> Result<(), StoreError> {

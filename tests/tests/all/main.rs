@@ -45,6 +45,7 @@ mod reload;
 mod replay;
 mod replicas;
 mod restart;
+mod revoked;
 mod scaffold;
 mod sealed;
 mod signed;

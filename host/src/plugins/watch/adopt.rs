@@ -14,7 +14,7 @@ use crate::{
         Lists, Refusal,
         check::{Stop, Version},
         declare::{Built, Declared},
-        problem::{Problem, neutral},
+        problem::{Problem, REVOKED, neutral},
     },
     store::{PluginRow, StoreError},
 };
@@ -171,6 +171,35 @@ impl Watcher {
         let name = row.name.clone();
         if let Err(e) = self.store.put_plugin(row).await {
             tracing::error!(plugin = %name, "its row cannot be written: {e}");
+        }
+    }
+
+    /// What is wrong with `digest` where it is revoked.
+    pub(super) fn revocation(&self, digest: Digest) -> Option<Problem> {
+        self.revoked.borrow().get(&digest).map(Problem::of_revoked)
+    }
+
+    /// Something was revoked, or is no more: takes what serves out of service, and looks again at what was refused. A plugin
+    /// keeps its names, and the memory of its grants.
+    pub(super) async fn obey(&mut self) {
+        let all = self.revoked.borrow_and_update().clone();
+        let mut condemned = Vec::new();
+        let now = Instant::now();
+        for (name, slot) in &mut self.slots {
+            let serving = slot.live.as_ref().map(|live| live.plugin.digest);
+            if let Some(revoked) = serving.and_then(|digest| all.get(&digest)) {
+                slot.live = None;
+                slot.relist_at = None;
+                condemned.push((name.clone(), Problem::of_revoked(revoked), revoked.digest));
+            } else if slot.refusal.as_ref().is_some_and(|refusal| refusal.code == REVOKED) {
+                slot.retry_at = Some(now);
+                if slot.live.is_none() {
+                    slot.restore_at = slot.row.digest.filter(|digest| !all.contains_key(digest)).map(|_| now);
+                }
+            }
+        }
+        for (name, problem, digest) in condemned {
+            self.refuse(&name, &problem, Some(digest)).await;
         }
     }
 

@@ -22,6 +22,7 @@ use super::{
     declare::{Built, Declared},
     keep::Keep,
     problem::neutral,
+    revoked,
     scan::Found,
     slot::{self, Slot},
 };
@@ -82,6 +83,18 @@ enum Job {
     List(Lists, Result<Option<(Declared, Built)>, Stop>),
 }
 
+impl Job {
+    /// The version that would serve.
+    fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::Candidate(Outcome::Ready(version)) | Self::Restore(Outcome::Ready(version)) => {
+                Some(version.digest)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The watcher before and while it runs.
 pub(super) struct Watcher {
     pub(super) checker: Arc<Checker>,
@@ -101,6 +114,7 @@ pub(super) struct Watcher {
     folder_events: Arc<Notify>,
     folder_watch: Option<(notify::RecommendedWatcher, (u64, u64))>,
     collect_at: Instant,
+    revoked: watch::Receiver<revoked::All>,
 }
 
 impl Watcher {
@@ -109,6 +123,7 @@ impl Watcher {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         published: watch::Sender<Arc<Catalog>>,
+        revoked: watch::Receiver<revoked::All>,
     ) -> Self {
         Self {
             checker,
@@ -126,6 +141,7 @@ impl Watcher {
             folder_events: Arc::default(),
             folder_watch: None,
             collect_at: Instant::now() + Duration::from_secs(60),
+            revoked,
         }
     }
 
@@ -190,6 +206,7 @@ impl Watcher {
                 () = events.notified() => look_at = look_at.min(Instant::now() + LOOK_PAUSE),
                 () = relists.wake.notified() => self.ask_relists(),
                 Some(done) = self.jobs.join_next() => self.end_job(done).await,
+                Ok(()) = self.revoked.changed() => self.obey().await,
             }
         }
         let ended = async { while self.jobs.join_next().await.is_some() {} };
@@ -300,9 +317,16 @@ impl Watcher {
         // Only an abort at the end gives an error here: jobs catch their own.
         let Ok((name, life, job)) = done else { return };
         let retry = Instant::now() + self.retry();
+        let revoked = job.digest().and_then(|digest| self.revocation(digest));
         let Some(slot) = self.slots.get_mut(&name).filter(|s| s.life == life) else { return };
         slot.busy = false;
+        if let Some(problem) = revoked {
+            // Since it was checked.
+            return self.refuse(&name, &problem, job.digest()).await;
+        }
         match job {
+            // What served has been taken out of service since.
+            Job::Candidate(Outcome::Same) if slot.live.is_none() => (slot.seen, slot.taken) = (None, None),
             Job::Candidate(Outcome::Ready(version)) => self.adopt(&name, *version).await,
             Job::Candidate(Outcome::Same) => self.accept(&name).await,
             // The next look sees what it is now, and lets it settle.

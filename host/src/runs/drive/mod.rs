@@ -71,6 +71,8 @@ enum Event {
     CommitsSoon,
     Timer,
     HostStops,
+    /// Nothing may run on its component any more.
+    Revoked,
 }
 
 pub(super) struct Driver {
@@ -224,7 +226,10 @@ impl Driver {
         }
         loop {
             let event = self.next().await;
-            if let Some(outcome) = self.on(event).await {
+            let outcome = self.on(event).await;
+            // Whatever else goes on: one that is never quiet would not come to it.
+            let outcome = outcome.or_else(|| self.revoked());
+            if let Some(outcome) = outcome {
                 self.finish(outcome).await;
                 return;
             }
@@ -274,7 +279,22 @@ impl Driver {
             () = tokio::time::sleep_until(timer) => Event::Timer,
             () = runs.drain.cancelled(), if waiting => Event::HostStops,
             () = runs.stop.cancelled() => Event::HostStops,
+            () = runs.plugins.until_revoked(run.work.plugin.digest) => Event::Revoked,
         }
+    }
+
+    /// How it ends where its component is revoked.
+    fn revoked(&self) -> Option<Outcome> {
+        let digest = self.run.work.plugin.digest;
+        if !self.runs.plugins.is_revoked(digest) {
+            return None;
+        }
+        // Somebody was to have its end already, and gets it without the rest of its grace.
+        Some(if self.run.is_cancelled() {
+            Outcome::Cancelled
+        } else {
+            Outcome::Error(Fault::revoked(digest))
+        })
     }
 
     fn next_timer(&self) -> Instant {
@@ -327,6 +347,7 @@ impl Driver {
             }
             Event::Timer => self.timer().await,
             Event::HostStops => Some(self.host_stops().await),
+            Event::Revoked => self.revoked(),
         }
     }
 

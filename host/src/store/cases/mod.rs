@@ -39,6 +39,7 @@ macro_rules! each_case {
             only_the_dead_leave_orphans
             the_expired_leave_tombstones_for_a_while
             plugins_and_their_bytes
+            what_is_revoked_is_known_and_what_waits_on_it_is_found
             several_stores_share_a_database
             a_remembered_task_is_read_again_once_another_process_has_written
             batches_of_every_size_are_written_whole

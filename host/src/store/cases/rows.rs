@@ -8,8 +8,8 @@ use crate::{
     base::{BootId, Digest, Millis, Principal, TaskId, UnixMillis, boottime_ms},
     config::StoreConfig,
     store::{
-        Admitted, Answer, IdempotencyKey, Lease, PluginRow, Refused, Status, StoreError, Task, Updated,
-        os_boot_id,
+        Admitted, Answer, IdempotencyKey, Lease, PluginRow, Refused, Revoked, Status, StoreError, Task,
+        Updated, os_boot_id,
     },
 };
 
@@ -241,6 +241,46 @@ pub(in crate::store) async fn plugins_and_their_bytes(ground: &dyn Ground) {
     store.drop_plugin("p".into()).await.unwrap();
     assert_eq!(store.plugins().await.unwrap().len(), 1);
     assert_eq!(store.adopt_plugin(rival("r")).await.unwrap(), None);
+}
+
+pub(in crate::store) async fn what_is_revoked_is_known_and_what_waits_on_it_is_found(ground: &dyn Ground) {
+    let (store, other) = (open(ground).await, open(ground).await);
+    let (bad, worse) = (Digest::of(b"c"), Digest([0xff; 32]));
+    let waiting = |n: u64, digest| Task { digest, holder: None, ..asking(n) };
+    let (waits, spared) = (waiting(1, bad), waiting(2, Digest::of(b"good")));
+    let ended = end(waiting(3, bad)).unwrap();
+    // One that has a holder is its holder's to end.
+    for task in [&waits, &spared, &ended, &task(4)] {
+        store.insert(task.clone(), Vec::new()).await.unwrap();
+    }
+    let condemned =
+        async || -> Vec<TaskId> { other.condemned(10).await.unwrap().iter().map(|task| task.id).collect() };
+    assert_eq!((other.revoked().await.unwrap(), condemned().await), (vec![], vec![]));
+    let revoked = |digest, at, reason: Option<&str>| Revoked {
+        digest,
+        at: UnixMillis(at),
+        reason: reason.map(Into::into),
+    };
+    let first = revoked(bad, 5, Some("a \0 leak"));
+    store.revoke(revoked(worse, 7, None)).await.unwrap();
+    assert_eq!(condemned().await, []);
+    store.revoke(first.clone()).await.unwrap();
+    // What is there stays.
+    other.revoke(revoked(bad, 6, Some("again"))).await.unwrap();
+    let mut all = vec![first, revoked(worse, 7, None)];
+    all.sort_by_key(|revoked| revoked.digest);
+    assert_eq!(store.revoked().await.unwrap(), all);
+    assert_eq!(condemned().await, [waits.id]);
+    assert_eq!(other.condemned(0).await.unwrap(), vec![]);
+    store.update(waits.id, Box::new(end), Vec::new()).await.unwrap();
+    assert_eq!(condemned().await, []);
+    // And over a start, until it is taken back.
+    let third = open(ground).await;
+    assert_eq!(third.revoked().await.unwrap(), all);
+    third.unrevoke(worse).await.unwrap();
+    third.unrevoke(Digest([1; 32])).await.unwrap();
+    all.retain(|revoked| revoked.digest == bad);
+    assert_eq!(other.revoked().await.unwrap(), all);
 }
 
 pub(in crate::store) async fn several_stores_share_a_database(ground: &dyn Ground) {

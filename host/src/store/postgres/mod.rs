@@ -33,7 +33,8 @@ use self::{
     writer::Writer,
 };
 use super::{
-    Admitted, Change, Elsewhere, Hint, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated,
+    Admitted, Change, Elsewhere, Hint, Lease, PluginRow, Revoked, Store, StoreError, Task, Tombstone,
+    Updated,
     values::{self, signed},
     work::{Queue, Work, serve},
 };
@@ -394,6 +395,22 @@ impl Store for PostgresStore {
 
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>> {
         self.queue.written(Work::DropPlugin(name)).boxed()
+    }
+
+    fn revoked(&self) -> BoxFuture<'_, Result<Vec<Revoked>, StoreError>> {
+        async { self.rows(|| query(sql::REVOKED)).await?.iter().map(rows::revoked).collect() }.boxed()
+    }
+
+    fn revoke(&self, revoked: Revoked) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.queue.written(Work::Revoke(revoked)).boxed()
+    }
+
+    fn unrevoke(&self, digest: Digest) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.queue.written(Work::Unrevoke(digest)).boxed()
+    }
+
+    fn condemned(&self, most: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+        async move { self.tasks(|| query(sql::CONDEMNED).bind(i64::from(most))).await }.boxed()
     }
 
     fn keeps_components(&self) -> bool {

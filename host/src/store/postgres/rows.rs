@@ -8,7 +8,7 @@ use crate::{
     base::{Blob, BootId, Digest, Millis, Principal, TaskId, UnixMillis},
     config::StoreConfig,
     store::{
-        IdempotencyKey, PluginRow, Question, StoreError, Task, Tombstone,
+        IdempotencyKey, PluginRow, Question, Revoked, StoreError, Task, Tombstone,
         values::{
             JournalRow, Part, Sink, damaged, digest, kind_of, parse, signed, small, status, text, unsigned,
             uuid,
@@ -273,6 +273,15 @@ pub(super) fn tombstone(row: &PgRow) -> Result<Tombstone, StoreError> {
         status: status(row.try_get(2)?)?,
         reason: maybe_words(row, 3, "reason")?,
         expired_at: UnixMillis(unsigned(row.try_get(4)?, "time")?),
+    })
+}
+
+/// The columns of `REVOKED`.
+pub(super) fn revoked(row: &PgRow) -> Result<Revoked, StoreError> {
+    Ok(Revoked {
+        digest: digest_row(row)?,
+        at: UnixMillis(unsigned(row.try_get(1)?, "time")?),
+        reason: maybe_words(row, 2, "reason")?,
     })
 }
 

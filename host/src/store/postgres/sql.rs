@@ -328,6 +328,18 @@ pub(super) const DIGESTS: &str = "SELECT digest FROM plugins WHERE digest IS NOT
  UNION SELECT granted FROM plugins WHERE granted IS NOT NULL
  UNION SELECT digest FROM tasks WHERE outcome IS NULL";
 
+pub(super) const REVOKED: &str = "SELECT digest, revoked_at, reason FROM revoked ORDER BY digest";
+/// What is there stays.
+pub(super) const REVOKE: &str = "INSERT INTO revoked (digest, revoked_at, reason) VALUES ($1, $2, $3)
+ ON CONFLICT (digest) DO NOTHING";
+pub(super) const UNREVOKE: &str = "DELETE FROM revoked WHERE digest = $1";
+/// `$1` how many at most. From the revoked to their tasks, never the other way: the order is that of the index, which leaves
+/// no other plan worth its while, whatever share of all tasks one component has; and an array is looked up row by row.
+pub(super) const CONDEMNED: &str = select_tasks!(
+    "WHERE t.n = ANY (ARRAY(SELECT x.n FROM revoked r CROSS JOIN LATERAL (SELECT n FROM tasks
+        WHERE digest = r.digest AND outcome IS NULL AND holder IS NULL ORDER BY principal LIMIT $1) x LIMIT $1))"
+);
+
 /// The first one stays: others may have used it by then.
 pub(super) const KEEP_SECRET: &str =
     "INSERT INTO secrets (name, secret) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";

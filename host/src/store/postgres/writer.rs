@@ -313,6 +313,14 @@ async fn write_other(c: &mut PgConnection, me: Uuid, work: &Work) -> Result<Opti
             let drop = sqlx::query(sql::DROP_PLUGIN).bind(name.as_bytes());
             drop.bind(&me.as_bytes()[..]).execute(c).await?;
         }
+        Work::Revoke(revoked) => {
+            let reason = revoked.reason.as_ref().map(|reason| reason.as_bytes());
+            let revoke = sqlx::query(sql::REVOKE).bind(&revoked.digest.0[..]).bind(signed(revoked.at.0));
+            revoke.bind(reason).execute(c).await?;
+        }
+        Work::Unrevoke(digest) => {
+            sqlx::query(sql::UNREVOKE).bind(&digest.0[..]).execute(c).await?;
+        }
         Work::Secret { name, fresh } => {
             sqlx::query(sql::KEEP_SECRET).bind(*name).bind(&fresh[..]).execute(c).await?;
         }

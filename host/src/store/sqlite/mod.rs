@@ -8,6 +8,7 @@ mod tests;
 mod writer;
 
 use std::{
+    collections::BTreeMap,
     fs::{File, OpenOptions},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
@@ -26,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use self::writer::Writer;
 use super::{
-    Admitted, Change, Lease, PluginRow, Store, StoreError, Task, Tombstone, Updated,
+    Admitted, Change, Lease, PluginRow, Revoked, Store, StoreError, Task, Tombstone, Updated,
     values::{self, signed},
     work::{Queue, Work, serve},
 };
@@ -254,9 +255,12 @@ impl Store for SqliteStore {
 
     fn count_live(&self) -> BoxFuture<'_, Result<Vec<(Principal, u64)>, StoreError>> {
         async {
-            let rows = sqlx::query_as(sql::COUNT_LIVE).fetch_all(&self.readers).await?;
-            let count = |(of, n): (String, i64)| (Principal::from_stored(&of), u64::try_from(n).unwrap_or(0));
-            Ok(rows.into_iter().map(count).collect())
+            let rows: Vec<(String, i64)> = sqlx::query_as(sql::COUNT_LIVE).fetch_all(&self.readers).await?;
+            let mut counts = BTreeMap::<String, u64>::new();
+            for (of, n) in rows {
+                *counts.entry(of).or_default() += u64::try_from(n).unwrap_or(0);
+            }
+            Ok(counts.into_iter().map(|(of, n)| (Principal::from_stored(&of), n)).collect())
         }
         .boxed()
     }
@@ -347,6 +351,26 @@ impl Store for SqliteStore {
 
     fn drop_plugin(&self, name: String) -> BoxFuture<'_, Result<(), StoreError>> {
         self.queue.written(Work::DropPlugin(name)).boxed()
+    }
+
+    fn revoked(&self) -> BoxFuture<'_, Result<Vec<Revoked>, StoreError>> {
+        async {
+            let rows = sqlx::query(sql::REVOKED).fetch_all(&self.readers).await?;
+            rows.iter().map(rows::revoked).collect()
+        }
+        .boxed()
+    }
+
+    fn revoke(&self, revoked: Revoked) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.queue.written(Work::Revoke(revoked)).boxed()
+    }
+
+    fn unrevoke(&self, digest: Digest) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.queue.written(Work::Unrevoke(digest)).boxed()
+    }
+
+    fn condemned(&self, most: u32) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
+        async move { tasks(&sqlx::query(sql::CONDEMNED).bind(most).fetch_all(&self.readers).await?) }.boxed()
     }
 
     fn digests_in_use(&self) -> BoxFuture<'_, Result<Vec<Digest>, StoreError>> {

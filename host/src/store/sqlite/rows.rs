@@ -4,7 +4,7 @@ use super::sql::Bulk;
 use crate::{
     base::{Blob, BootId, Digest, Millis, Principal, TaskId, UnixMillis},
     store::{
-        Answer, End, IdempotencyKey, PluginRow, Question, StoreError, Task, Tombstone,
+        Answer, End, IdempotencyKey, PluginRow, Question, Revoked, StoreError, Task, Tombstone,
         values::{
             JournalRow, Part, Sink, damaged, digest, kind_of, parse, signed, small, status, text, unsigned,
             uuid,
@@ -225,6 +225,16 @@ pub(super) fn tombstone(row: &SqliteRow) -> Result<Tombstone, StoreError> {
         status: status(row.try_get(2)?)?,
         reason: row.try_get::<Option<Vec<u8>>, _>(3)?.map(|r| text(r, "reason")).transpose()?,
         expired_at: UnixMillis(unsigned(row.try_get(4)?, "time")?),
+    })
+}
+
+/// The columns of `REVOKED`.
+pub(super) fn revoked(row: &SqliteRow) -> Result<Revoked, StoreError> {
+    let reason: Option<Vec<u8>> = row.try_get(2)?;
+    Ok(Revoked {
+        digest: digest_row(row)?,
+        at: UnixMillis(unsigned(row.try_get(1)?, "time")?),
+        reason: reason.map(|bytes| text(bytes, "reason")).transpose()?,
     })
 }
 

@@ -127,8 +127,9 @@ pub(super) const LEASED: &str =
     "SELECT count(*) FROM processes WHERE boot = ?1 AND os_boot = ?2 AND until_boottime > ?3";
 pub(super) const ALONE: &str = "SELECT DISTINCT holder FROM tasks INDEXED BY tasks_alone
     WHERE outcome IS NULL AND holder IS NOT NULL AND attempts > 1";
+/// Of one principal as many rows as there are components, so that it goes along the index.
 pub(super) const COUNT_LIVE: &str = "SELECT principal, count(*) FROM tasks INDEXED BY tasks_live \
- WHERE outcome IS NULL GROUP BY principal ORDER BY principal";
+ WHERE outcome IS NULL GROUP BY digest, principal";
 /// `?1` how many at most, `?2` whose.
 pub(super) const COUNT_HIDDEN_OF: &str = "SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY tasks_hidden
  WHERE outcome IS NULL AND revealed = 0 AND questions > 0 AND principal = ?2 LIMIT ?1)";
@@ -226,6 +227,17 @@ pub(super) const DIGESTS: &str =
     "SELECT digest FROM plugins WHERE digest IS NOT NULL UNION SELECT granted FROM plugins
  WHERE granted IS NOT NULL UNION SELECT digest FROM tasks INDEXED BY tasks_live
  WHERE outcome IS NULL";
+
+pub(super) const REVOKED: &str = "SELECT digest, revoked_at, reason FROM revoked ORDER BY digest";
+/// What is there stays.
+pub(super) const REVOKE: &str =
+    "INSERT OR IGNORE INTO revoked (digest, revoked_at, reason) VALUES (?1, ?2, ?3)";
+pub(super) const UNREVOKE: &str = "DELETE FROM revoked WHERE digest = ?1";
+/// `?1` how many at most. From the revoked to their tasks, never the other way.
+pub(super) const CONDEMNED: &str = select_tasks!(
+    "WHERE t.n IN (SELECT x.n FROM revoked r CROSS JOIN tasks x INDEXED BY tasks_live
+        WHERE x.digest = r.digest AND x.outcome IS NULL AND x.holder IS NULL LIMIT ?1)"
+);
 
 /// The first one stays: others may have used it by then.
 pub(super) const KEEP_SECRET: &str = "INSERT OR IGNORE INTO secrets (name, secret) VALUES (?1, ?2)";

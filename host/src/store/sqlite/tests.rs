@@ -167,6 +167,7 @@ async fn no_look_goes_over_all_parked_tasks() {
         ("hidden", sql::COUNT_HIDDEN),
         ("hidden of one", sql::COUNT_HIDDEN_OF),
         ("digests", sql::DIGESTS),
+        ("condemned", sql::CONDEMNED),
     ];
     for (name, statement) in looks {
         let explain = format!("EXPLAIN QUERY PLAN {statement}");
@@ -209,9 +210,12 @@ async fn parked_tasks_cost_nothing_per_look() {
             assert!(store.unattended(now).await.unwrap().is_empty());
             assert!(store.orphans(boot).await.unwrap().is_empty());
             assert!(store.attention(boot, now).await.unwrap().is_empty());
+            assert!(store.condemned(100).await.unwrap().is_empty());
         }
         start.elapsed() / 20
     };
+    let digest = crate::base::Digest([7; 32]);
+    store.revoke(crate::store::Revoked { digest, at: now, reason: None }).await.unwrap();
     let before = time().await;
     for chunk in 0..20 {
         let inserts = (0..1000).map(|n| store.insert(parked(chunk * 1000 + n), vec![vec![1; 200].into()]));

@@ -8,6 +8,7 @@ mod outage;
 mod paused;
 mod plugins;
 mod retries;
+mod revoked;
 mod sealed;
 
 use std::process::Command;
