@@ -185,7 +185,7 @@ impl Catalog {
     fn is_pending(&self, name: &str) -> bool {
         let entry = self.report.iter().find(|entry| entry.name == name);
         !self.plugins.contains_key(name)
-            && entry.is_some_and(|entry| entry.compiling)
+            && entry.is_some_and(|entry| entry.pending)
             && !self.is_refused_for_grants(name)
     }
 
@@ -210,6 +210,8 @@ pub struct Entry {
     pub without_grants: bool,
     /// True while a version is being compiled and checked.
     pub compiling: bool,
+    /// The same, or it waits to be tried again: true as long as it may come to serve without anybody's doing.
+    pub pending: bool,
     /// The newest refused candidate.
     pub refusal: Option<Refusal>,
 }
@@ -228,6 +230,7 @@ impl Entry {
             tools: row.tools.clone(),
             without_grants: row.without_grants,
             compiling: false,
+            pending: false,
             refusal,
         })
     }

@@ -34,6 +34,8 @@ pub(super) struct Slot {
     pub(super) retry_at: Option<Instant>,
     /// When the version of the row is to be restored.
     pub(super) restore_at: Option<Instant>,
+    /// It was refused, and is tried again at `restore_at`.
+    pub(super) restore_refused: bool,
     pub(super) relist_at: Option<Instant>,
     pub(super) listed_at: Option<Instant>,
     /// Lists that the plugin said have changed: subscribers are told with the next catalog.
@@ -70,6 +72,7 @@ impl Slot {
             busy: false,
             retry_at: None,
             restore_at: None,
+            restore_refused: false,
             relist_at: None,
             listed_at: None,
             said: Lists::default(),
@@ -146,12 +149,14 @@ impl Slot {
         let pending = self.busy || self.restore_at.is_some() || unchecked;
         // What was restored is only compared with its files: nothing is compiled.
         let comparing = self.live.is_some() && self.taken.is_none();
+        let pauses = self.restore_refused && !self.busy && !unchecked;
         Entry {
             name: self.row.name.clone(),
             serving: self.live.as_ref().map(|l| l.plugin.digest.to_string()),
             tools: self.live.iter().flat_map(|l| &l.tools).map(|t| t.name.clone()).collect(),
             without_grants: self.live.is_some() && self.row.without_grants,
-            compiling: pending && !comparing,
+            compiling: pending && !comparing && !pauses,
+            pending: pending && !comparing,
             refusal: self.refusal.clone(),
         }
     }

@@ -434,5 +434,8 @@ fn mark(call: &Call, asks: bool) -> Digest {
 }
 
 fn host_stopping() -> Fault {
-    Fault::internal("host_stopping", "The host gives up its runs: it shuts down, or was away from its database. Call again.")
+    Fault::internal(
+        "host_stopping",
+        "The host gives up its runs: it shuts down, or was away from its database. Call again.",
+    )
 }

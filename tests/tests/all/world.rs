@@ -226,6 +226,14 @@ async fn a_mount_that_is_missing_is_waited_for() {
         if killed {
             host = host.restart_at_once();
             host.refusal("probe", "plugin_bad_grant").await;
+            // Nobody has to wait for it: it is tried again.
+            eventually("nothing is under way", || async {
+                let ready = layby_tests::client::http().get(format!("{}/ready", host.base())).send().await;
+                let ready: Value = ready.expect("an answer").json().await.expect("JSON");
+                let plugins = &ready["plugins"];
+                (plugins["compiling"] == 0 && plugins["refused"] == 1).then_some(())
+            })
+            .await;
         }
         let task = Parked { host, id };
         task.answer("a").await;

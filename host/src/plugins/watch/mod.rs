@@ -345,6 +345,7 @@ impl Watcher {
             }
             Job::Restore(Outcome::Refused(problem, digest)) => {
                 slot.restore_at = problem.may_pass().then_some(retry);
+                slot.restore_refused = true;
                 self.refuse(&name, &problem, digest).await;
             }
             Job::Restore(Outcome::Failed(reason)) => {
