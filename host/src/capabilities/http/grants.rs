@@ -6,7 +6,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use url::{Host, Url};
+use url::{Host, Position, Url};
 
 use super::{addresses::Network, path::Path};
 
@@ -213,6 +213,10 @@ impl Target {
         };
         let url = Url::parse(&format!("{scheme}://{authority}{path}"))
             .map_err(|e| Unfit::Never(format!("it is no URL: {e}")))?;
+        // What is sent counts: a character that is encoded takes up to twelve bytes.
+        if url[Position::BeforeHost..Position::AfterQuery].len() > MAX_URL {
+            return Err(Unfit::TooLong);
+        }
         let written = written_host(authority).map_err(never)?;
         let host = host_of(&url, written).map_err(|e| Unfit::Never(format!("the host {e}")))?;
         if matches!(&host, HostName::Name(name) if name.contains('*')) {

@@ -204,6 +204,8 @@ fn what_is_not_granted() {
     }
     let long = format!("https://api.example.com/v1/{}", "x".repeat(MAX_URL));
     assert_eq!(target("GET", &long), Err(Unfit::TooLong));
+    let long = format!("https://api.example.com/v1/{}", "é".repeat(MAX_URL / 4));
+    assert_eq!(target("GET", &long), Err(Unfit::TooLong), "as it is sent");
     // A path that is none, but would be read as another host.
     assert!(Target::of("GET", "https", "api.example.com", "x").is_err());
     assert!(
