@@ -29,6 +29,8 @@ pub(crate) fn target(data: &[u8]) {
         let pieces = if endless { ENDLESS } else { ENDS };
         let Some(answered) = ask(false, asked, pieces) else { continue };
         assert!(answered.whole || endless, "it does not end: {message}");
+        let json = header(&answered, "content-type") == Some(b"application/json");
+        assert!(answered.status < 400 || json, "{}: a refusal without a code: {message}", answered.status);
         if session.is_none() {
             session = header(&answered, "mcp-session-id").map(<[u8]>::to_vec);
         }

@@ -14,21 +14,26 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts},
 };
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService,
-    session::{SessionManager as _, local::LocalSessionManager},
+use rmcp::{
+    ErrorData,
+    model::RequestId,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService,
+        session::{SessionManager as _, local::LocalSessionManager},
+    },
 };
+use serde::Deserialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{App, front::KEEP_ALIVE, headers, reply};
 use crate::{
-    base::{Fault, Principal},
+    base::{Fault, Principal, neutral_line},
     config::ServeConfig,
     mcp::{
         Handler,
         access::{Access, wanted},
-        dispatch::{Envelope, is_batch},
+        dispatch::{Envelope, coded, is_batch},
         older::{Door, Older},
     },
 };
@@ -42,6 +47,9 @@ const MODERN: &str = "2026-07-28";
 /// How long a client may take from `initialize` to its next message where its place is wanted: far longer than
 /// between two messages that follow each other by themselves.
 const BEGUN: Duration = Duration::from_secs(10);
+
+/// Longest body of a refusal, in bytes: its texts are sentences.
+const REFUSAL: usize = 64 << 10;
 
 /// How long the end of a session that was closed for its place may take.
 const FREED: Duration = Duration::from_secs(1);
@@ -185,8 +193,34 @@ impl Sessions {
         // What it wants to see literally; the front has checked that the client takes both.
         let both = HeaderValue::from_static("application/json, text/event-stream");
         request.headers_mut().insert(header::ACCEPT, both);
-        self.service.handle(request).await.map(Body::new)
+        let response = self.service.handle(request).await;
+        if !response.status().is_client_error() && !response.status().is_server_error() {
+            return response.map(Body::new);
+        }
+        // Its own refusals come whole, and at once.
+        let status = response.status();
+        let body = axum::body::to_bytes(Body::new(response.into_body()), REFUSAL).await.unwrap_or_default();
+        refused(status, &body)
     }
+}
+
+/// A refusal of rmcp's service, which has texts for some and no stable code for any, as ours are.
+fn refused(status: StatusCode, body: &[u8]) -> Response<Body> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        id: Option<RequestId>,
+        error: ErrorData,
+    }
+    if let Ok(Refusal { id, error }) = serde_json::from_slice(body) {
+        return reply::refuse_with(status, id.as_ref(), &coded(error));
+    }
+    if status == StatusCode::NOT_FOUND {
+        return unknown();
+    }
+    let text = neutral_line(&String::from_utf8_lossy(body));
+    let (rpc, code) =
+        if status.is_server_error() { (-32603, "host_failure") } else { (-32600, "request_invalid") };
+    reply::refuse(status, None, Fault::new(rpc, code, text))
 }
 
 /// True where a request names a session and not the revision without sessions.
@@ -300,4 +334,36 @@ fn full(most: u32) -> Response<Body> {
     let mut response = reply::refuse(StatusCode::SERVICE_UNAVAILABLE, None, fault);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    async fn told(status: StatusCode, body: &str) -> (StatusCode, Value) {
+        let response = refused(status, body.as_bytes());
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), REFUSAL).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_the_service_refuses_has_a_stable_code_too() {
+        let bad = StatusCode::BAD_REQUEST;
+        let body = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no"}}"#;
+        let (status, message) = told(bad, body).await;
+        assert_eq!((status, &message["id"]), (bad, &json!(7)));
+        assert_eq!(
+            message["error"],
+            json!({"code": -32602, "message": "no", "data": {"code": "params_invalid"}})
+        );
+        let (_, message) = told(StatusCode::UNSUPPORTED_MEDIA_TYPE, "fail to deserialize\u{1b}[2J").await;
+        assert_eq!(message["error"]["data"]["code"], "request_invalid", "{message}");
+        assert!(!message.to_string().contains("\\u001b"), "{message}");
+        let (_, message) = told(StatusCode::NOT_FOUND, "Not Found: Session not found").await;
+        assert_eq!(message["error"]["data"]["code"], "session_unknown", "{message}");
+    }
 }

@@ -63,7 +63,12 @@ pub(super) fn json<R: Serialize>(id: &RequestId, outcome: &Result<R, ErrorData>)
 
 /// An error before there is a request to answer, or with another status than its code's.
 pub(super) fn refuse(status: StatusCode, id: Option<&RequestId>, fault: Fault) -> Response<Body> {
-    let mut body = json!({"jsonrpc": "2.0", "error": error_data(fault)});
+    refuse_with(status, id, &error_data(fault))
+}
+
+/// The same with an error that is there already.
+pub(super) fn refuse_with(status: StatusCode, id: Option<&RequestId>, error: &ErrorData) -> Response<Body> {
+    let mut body = json!({"jsonrpc": "2.0", "error": error});
     // MCP's errors leave the id out where it is not known; `null`, as plain JSON-RPC has it, is no id of MCP.
     if let Some(id) = id {
         body["id"] = json!(id);

@@ -357,7 +357,7 @@ fn idle_peer() -> Peer<RoleServer> {
 }
 
 /// Errors that rmcp makes by itself, with a stable code as all others have.
-fn coded(mut error: ErrorData) -> ErrorData {
+pub fn coded(mut error: ErrorData) -> ErrorData {
     let code = match error.code.0 {
         Fault::METHOD_NOT_FOUND => "method_unknown",
         Fault::INVALID_PARAMS => "params_invalid",
