@@ -10,7 +10,8 @@ use super::Digest;
 pub type FaultCode = &'static str;
 
 /// Codes that a task can end with, and a repeat of its idempotency key then reads back.
-const STORED: [FaultCode; 20] = [
+const STORED: [FaultCode; 21] = [
+    "caller_busy",
     "cancelled",
     "file_changed",
     "host_busy",

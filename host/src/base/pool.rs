@@ -134,6 +134,12 @@ impl Pool {
         Some(Taken { pool: self.clone(), class, units })
     }
 
+    /// Units for what is not held back: they are counted, also where there are no more, and come back as others do.
+    pub fn count(self: &Arc<Self>, class: Class, units: u64) -> Taken {
+        self.lock().used[class as usize] += units;
+        Taken { pool: self.clone(), class, units }
+    }
+
     /// Units at once, or a place in the queue.
     ///
     /// # Errors

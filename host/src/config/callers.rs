@@ -18,10 +18,15 @@ pub struct CallerLimits {
     /// Tasks that have not ended, working and waiting, at once: half of the host's, so that one caller leaves room for
     /// others.
     pub live_tasks: u32,
+    /// Runs that hold a slot at once; further calls wait. 32: half of the host's, so that one caller leaves room for others.
+    /// Runs that go on after a wait count, and do not wait for it themselves.
+    pub running: u32,
+    /// Calls that wait for a slot at once; past it a call gets `caller_busy`. 512: half of the host's queue.
+    pub queued: u32,
 }
 
 impl Default for CallerLimits {
     fn default() -> Self {
-        Self { calls: 500, polls: 2000, requests: 200, live_tasks: 50_000 }
+        Self { calls: 500, polls: 2000, requests: 200, live_tasks: 50_000, running: 32, queued: 512 }
     }
 }

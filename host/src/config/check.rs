@@ -247,6 +247,7 @@ pub(super) fn config(c: &Config) -> Result<(), Wrong> {
         ("polls", each.polls),
         ("requests", each.requests),
         ("live-tasks", each.live_tasks),
+        ("running", each.running),
     ];
     for (key, value) in keys {
         at_least("callers", key, value.into(), 1)?;

@@ -36,7 +36,8 @@ pub(super) fn encode<R: Serialize>(id: &RequestId, outcome: &Result<R, ErrorData
 
 /// The HTTP status that an error has while none has been sent yet.
 pub(super) fn status(error: &ErrorData) -> StatusCode {
-    if matches!(code_of(error), Some("polling_too_fast" | "rate_limited" | "too_many_subscriptions")) {
+    let often = ["caller_busy", "polling_too_fast", "rate_limited", "too_many_subscriptions"];
+    if code_of(error).is_some_and(|code| often.contains(&code)) {
         return StatusCode::TOO_MANY_REQUESTS;
     }
     match error.code.0 {

@@ -1,17 +1,15 @@
 //! Admission: slots of the host and of the plugin, and the memory that active runs may use.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::{Arc, atomic::AtomicU32};
 
 use super::{
     park::Wait,
+    places::{Places, Queued},
     pressure::{Place, Waits},
 };
 use crate::{
-    base::{ByteSize, Class, Fault, Pool, Taken},
-    config::HostLimits,
+    base::{ByteSize, Class, Fault, Pool, Principal, Taken},
+    config::{CallerLimits, HostLimits},
     plugins::Plugin,
 };
 
@@ -26,22 +24,19 @@ pub(super) struct Slots {
     kept: Arc<Pool>,
     /// Who may be told to make room.
     waits: Arc<Waits>,
+    /// What each caller may have of them.
+    places: Places,
 }
 
 /// The right to run: dropped, it goes to the next in the queue.
-pub(super) struct Permit([Taken; 3]);
-
-/// Counts one queued admission, also where its future is dropped.
-struct Queued(Arc<AtomicU32>);
-
-impl Drop for Queued {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+pub(super) struct Permit {
+    shared: [Taken; 3],
+    /// The caller's own place.
+    _place: Option<Taken>,
 }
 
 impl Slots {
-    pub(super) fn new(limits: &HostLimits) -> Self {
+    pub(super) fn new(limits: &HostLimits, each: &CallerLimits) -> Self {
         Self {
             active: Pool::parted(limits.concurrency.into()),
             memory: Pool::parted(limits.memory.0),
@@ -50,29 +45,31 @@ impl Slots {
             waiting: Pool::whole(limits.waiting.into()),
             kept: Pool::whole(limits.memory.0 / 2),
             waits: Waits::new(limits.park_above),
+            places: Places::new(each),
         }
     }
 
     /// A permit at once, or none.
-    pub(super) fn try_admit(&self, plugin: &Plugin, class: Class) -> Option<Permit> {
+    pub(super) fn try_admit(&self, plugin: &Plugin, caller: &Principal, class: Class) -> Option<Permit> {
+        let place = self.places.try_take(caller, class).ok()?;
         let own = plugin.slots.try_take(class, 1)?;
         let active = self.active.try_take(class, 1)?;
         // A run that is allowed more than the whole host still runs, alone.
         let memory = self.memory.try_take(class, plugin.policy.limits.memory.0)?;
-        Some(Permit([own, active, memory]))
+        Some(Permit { shared: [own, active, memory], _place: place })
     }
 
-    /// A permit for a new call, first come first served; the plugin's own slots first, so that a plugin that
-    /// waits for itself keeps nobody else waiting.
+    /// A permit for a new call, first come first served; the caller's own place first and then the plugin's own slots, so
+    /// that who waits for itself keeps nobody else waiting.
     ///
     /// # Errors
-    /// `host_busy` where the queue is full.
-    pub(super) async fn admit(&self, plugin: &Plugin) -> Result<Permit, Fault> {
-        if let Some(permit) = self.try_admit(plugin, Class::New) {
+    /// `caller_busy` where as many of the caller's calls wait as may; `host_busy` where the queue is full.
+    pub(super) async fn admit(&self, plugin: &Plugin, caller: &Principal) -> Result<Permit, Fault> {
+        if let Some(permit) = self.try_admit(plugin, caller, Class::New) {
             return Ok(permit);
         }
-        if self.queued.fetch_add(1, Ordering::AcqRel) >= self.queue {
-            self.queued.fetch_sub(1, Ordering::AcqRel);
+        let _own = self.places.queue(caller)?;
+        let Some(_queued) = Queued::enter(&self.queued, self.queue) else {
             return Err(Fault::internal(
                 "host_busy",
                 format!(
@@ -80,22 +77,22 @@ impl Slots {
                     self.queue
                 ),
             ));
-        }
-        let _queued = Queued(self.queued.clone());
-        Ok(self.permit(plugin, Class::New).await)
+        };
+        Ok(self.permit(plugin, caller, Class::New).await)
     }
 
     /// The same for a run that goes on after a wait: it was admitted before, so it waits however long the queue, and has a
     /// part of the slots that new calls leave to it.
-    pub(super) async fn readmit(&self, plugin: &Plugin) -> Permit {
-        self.permit(plugin, Class::On).await
+    pub(super) async fn readmit(&self, plugin: &Plugin, caller: &Principal) -> Permit {
+        self.permit(plugin, caller, Class::On).await
     }
 
-    async fn permit(&self, plugin: &Plugin, class: Class) -> Permit {
+    async fn permit(&self, plugin: &Plugin, caller: &Principal, class: Class) -> Permit {
+        let place = self.places.take(caller, class).await;
         let own = self.take(&plugin.slots, class, 1).await;
         let active = self.take(&self.active, class, 1).await;
         let memory = self.take(&self.memory, class, plugin.policy.limits.memory.0).await;
-        Permit([own, active, memory])
+        Permit { shared: [own, active, memory], _place: place }
     }
 
     async fn take(&self, pool: &Arc<Pool>, class: Class, units: u64) -> Taken {
@@ -145,9 +142,9 @@ impl Slots {
 }
 
 impl Permit {
-    /// What it holds.
+    /// What it holds of what all share.
     pub(super) fn holds(&self) -> impl Iterator<Item = &Taken> {
-        self.0.iter()
+        self.shared.iter()
     }
 }
 

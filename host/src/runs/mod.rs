@@ -12,6 +12,7 @@ mod keyed;
 mod outcome;
 mod park;
 mod past;
+mod places;
 mod pressure;
 mod resume;
 mod rounds;
@@ -219,7 +220,7 @@ impl Runs {
             plugins,
             tasks,
             resumes: resume::Resumes::new(config.host.concurrency),
-            slots: admission::Slots::new(&config.host),
+            slots: admission::Slots::new(&config.host, &config.callers),
             rounds: rounds::Rounds::new(seal),
             vault,
             guests_handle: guests.handle().clone(),

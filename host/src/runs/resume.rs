@@ -18,7 +18,7 @@ use super::{
     target::{Kind, Subject, Work},
 };
 use crate::{
-    base::{Digest, Fault},
+    base::{Digest, Fault, Principal},
     capabilities::Request,
     config::TaskRules,
     engine::SEMANTICS,
@@ -145,6 +145,7 @@ impl Runs {
     pub(super) async fn readmit_resumed(
         self: &Arc<Self>,
         plugin: &Plugin,
+        caller: &Principal,
     ) -> (Permit, Option<OwnedSemaphorePermit>) {
         *self
             .resumes
@@ -154,7 +155,7 @@ impl Runs {
             .entry(plugin.name.clone())
             .or_default() += 1;
         let waits = WaitsForSlot { runs: self.clone(), plugin: plugin.name.clone() };
-        let permit = self.slots.readmit(plugin).await;
+        let permit = self.slots.readmit(plugin, caller).await;
         drop(waits);
         (permit, self.resumes.share(false).await)
     }

@@ -17,10 +17,13 @@ fn with(host: &Host, token: &str) -> Client {
 
 /// A host whose callers have these bounds, and two of them.
 async fn host(callers: &str) -> (Host, [String; 2]) {
-    let config = format!("[auth]\ntokens-file = \"tokens.toml\"\n{callers}");
-    let setup = Setup::probe("[call]\ndeadline = \"500ms\"\nlinger = \"0s\"\nhold = \"1s\"\n")
-        .plugin("echo", "")
-        .config(&config);
+    host_of("deadline = \"500ms\"\nlinger = \"0s\"\nhold = \"1s\"\n", callers).await
+}
+
+/// The same with these settings of calls.
+async fn host_of(call: &str, callers: &str) -> (Host, [String; 2]) {
+    let config = format!("[auth]\ntokens-file = \"tokens.toml\"\n[call]\n{call}\n{callers}");
+    let setup = Setup::probe("").plugin("echo", "").config(&config);
     let tokens = [token(&setup, "one").await, token(&setup, "two").await];
     (setup.start().await, tokens)
 }
@@ -107,4 +110,29 @@ async fn one_callers_tasks_leave_room_for_others() {
     one.status(&again, "input_required").await;
     let refused = one.call("ask", json!({ "rounds": 1 })).await.message.to_string();
     assert!(refused.contains("callers.live-tasks"), "{refused}");
+}
+
+#[tokio::test]
+async fn one_callers_runs_leave_room_for_others() {
+    let (host, tokens) = host_of("deadline = \"500ms\"", "[callers]\nrunning = 2\nqueued = 1\n").await;
+    let [one, two] = [0, 1].map(|n| with(&host, &tokens[n]));
+    // In steps: a long sleep would make room.
+    let long = json!({ "ms": 6000, "step_ms": 20 });
+    let running = [one.task("nap", long.clone()).await, one.task("nap", long).await];
+    let queued = one.task("echo", json!({ "text": "later" })).await;
+    // Whoever is over is told where, and when to come back.
+    let refused = echo(&one).await;
+    assert_eq!((refused.status, refused.code()), (429, "caller_busy"), "{}", refused.message);
+    let error = &refused.message["error"];
+    assert_eq!((&error["data"]["limit"], &error["data"]["value"]), (&json!("callers.queued"), &json!(1)));
+    assert!(error["message"].as_str().unwrap().contains("callers.queued"), "{error}");
+    assert_eq!(refused.headers.get("retry-after").map(|v| v.to_str().unwrap()), Some("1"));
+    // Another has its own, and is served at once: it would be a task after half a second.
+    assert_eq!(text(echo(&two).await.result()), "x");
+    assert_eq!(one.get(&queued).await.result()["status"], "working");
+    for task in running {
+        one.status(&task, "completed").await;
+    }
+    assert_eq!(text(&one.status(&queued, "completed").await["result"]), "later");
+    assert_eq!(text(echo(&one).await.result()), "x");
 }

@@ -299,7 +299,7 @@ impl Driver {
         self.admit = Some(Box::pin(async move {
             match permit {
                 Some(permit) => Ok((permit, None)),
-                None => Ok((runs.slots.readmit(&run.work.plugin).await, None)),
+                None => Ok((runs.slots.readmit(&run.work.plugin, &run.principal).await, None)),
             }
         }));
     }

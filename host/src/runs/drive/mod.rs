@@ -207,7 +207,7 @@ impl Driver {
     /// The whole life of the run.
     pub(super) async fn drive(mut self) {
         let class = if self.durable.is_resumed() { Class::On } else { Class::New };
-        match self.runs.slots.try_admit(&self.run.work.plugin, class) {
+        match self.runs.slots.try_admit(&self.run.work.plugin, &self.run.principal, class) {
             Some(permit) => self.start(permit),
             None if self.durable.is_resumed() && !self.durable.lends() => {
                 let retry = Some(TaskRules::ALONE_RETRY);
@@ -218,8 +218,8 @@ impl Driver {
                 let (runs, run) = (self.runs.clone(), self.run.clone());
                 self.admit = Some(Box::pin(async move {
                     match class {
-                        Class::On => Ok(runs.readmit_resumed(&run.work.plugin).await),
-                        Class::New => Ok((runs.slots.admit(&run.work.plugin).await?, None)),
+                        Class::On => Ok(runs.readmit_resumed(&run.work.plugin, &run.principal).await),
+                        Class::New => Ok((runs.slots.admit(&run.work.plugin, &run.principal).await?, None)),
                     }
                 }));
             }
