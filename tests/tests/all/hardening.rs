@@ -53,6 +53,58 @@ async fn a_body_that_never_ends_is_cut_off() {
     assert!(answer.contains("body_too_slow"), "{answer}");
 }
 
+/// Sends `first`, and then a byte every now and then, until the host has closed the connection; how long that took.
+async fn trickle(port: u16, first: &str, then: u8) -> Duration {
+    let start = Instant::now();
+    let (mut reads, mut writes) = TcpStream::connect(("127.0.0.1", port)).await.unwrap().into_split();
+    writes.write_all(first.as_bytes()).await.unwrap();
+    let sends = async {
+        while writes.write_all(&[then]).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let ended = async {
+        // An answer, an end, or a reset.
+        let mut bytes = [0; 1024];
+        while reads.read(&mut bytes).await.is_ok_and(|n| n > 0) {}
+    };
+    let ends = async {
+        tokio::select! { () = sends => {}, () = ended => {} }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ends).await.expect("the connection is closed");
+    start.elapsed()
+}
+
+#[tokio::test]
+async fn who_sends_byte_by_byte_is_let_go_and_others_are_served() {
+    let config = "[serve]\nheader-timeout = \"1s\"\nbody-timeout = \"1s\"";
+    let host = Setup::new().plugin("echo", "").config(config).start().await;
+    let port = host.port();
+    let line = "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nx: ".to_owned();
+    let head = "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
+                accept: application/json, text/event-stream\r\ncontent-length: 100000\r\n\r\n";
+    let slow = (0..20).map(|n| {
+        let first = if n % 2 == 0 { line.clone() } else { head.to_owned() };
+        async move { trickle(port, &first, b' ').await }
+    });
+    let client = host.client();
+    let calls = async {
+        for _ in 0..20 {
+            let start = Instant::now();
+            client.call("echo", json!({ "text": "x" })).await.result();
+            assert!(start.elapsed() < Duration::from_secs(1), "a call waits for who is slow");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let (took, ()) = tokio::join!(futures::future::join_all(slow), calls);
+    // As long as it is allowed, and not much longer, however busy the machine.
+    assert!(
+        took.iter().all(|t| (Duration::from_millis(900)..Duration::from_secs(10)).contains(t)),
+        "{took:?}"
+    );
+}
+
 /// A key that cannot be read must not pass as no key: the call would run twice.
 #[tokio::test]
 async fn an_unreadable_idempotency_key_is_refused() {
