@@ -346,8 +346,11 @@ impl Runs {
         let driver = drive::Driver::new(self.clone(), run.clone(), start);
         // A caller's trace goes on in the driver, also when it outlives the request.
         let span = tracing::Span::current();
-        let mut driver: Pin<Box<dyn Future<Output = ()> + Send>> =
-            if span.is_none() { Box::pin(driver.drive()) } else { Box::pin(driver.drive().instrument(span)) };
+        let mut driver: Pin<Box<dyn Future<Output = ()> + Send>> = if span.is_none() {
+            Box::pin(driver.drive(None))
+        } else {
+            Box::pin(driver.drive(None).instrument(span))
+        };
         let guard = run::GoneGuard::new(run.gone.clone());
         let ended = quick && poll_once(&mut driver);
         if !ended {

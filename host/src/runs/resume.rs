@@ -18,7 +18,7 @@ use super::{
     target::{Kind, Subject, Work},
 };
 use crate::{
-    base::{Digest, Fault, Principal},
+    base::{ByteSize, Class, Digest, Fault, Principal},
     capabilities::Request,
     config::TaskRules,
     engine::SEMANTICS,
@@ -34,12 +34,12 @@ pub(super) struct Resumes {
     /// process takes all.
     shares: Arc<Semaphore>,
     all: u32,
-    /// Resumed runs that wait for a slot, by plugin: no more of such a plugin are claimed meanwhile, so that others' are
-    /// found.
+    /// Tasks and resumed runs that wait for a slot, by plugin: no more of such a plugin are looked for meanwhile, so that
+    /// others' are found.
     waiting: Mutex<BTreeMap<String, u32>>,
 }
 
-/// A resumed run that waits for a slot; dropped, it does no more.
+/// One that waits for a slot; dropped, it does no more.
 struct WaitsForSlot {
     runs: Arc<Runs>,
     plugin: String,
@@ -56,6 +56,19 @@ impl Drop for WaitsForSlot {
                 self.runs.tasks.resume_hint().notify_one();
             }
         }
+    }
+}
+
+/// What a task may run in once it is claimed.
+struct Slot {
+    permit: Permit,
+    /// The memory in it.
+    memory: ByteSize,
+}
+
+impl Slot {
+    fn new(permit: Permit, plugin: &Plugin) -> Self {
+        Self { permit, memory: plugin.policy.limits.memory }
     }
 }
 
@@ -82,7 +95,7 @@ impl Resumes {
         self.shares.clone().acquire_many_owned(if alone { self.all } else { 1 }).await.ok()
     }
 
-    /// The plugins whose resumed runs wait for a slot.
+    /// The plugins whose tasks wait for a slot.
     fn without_slots(&self) -> Vec<String> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
@@ -122,42 +135,82 @@ impl Runs {
         let mut full = tasks.len() >= TaskRules::RESUME_STEP as usize;
         // Whatever is wrong with one that a process may have died of, the others are live before it.
         tasks.sort_by_key(|task| task.attempts);
+        let catalog = self.plugins.catalog();
         for task in tasks {
-            let alone = task.attempts > 0;
-            let share = tokio::select! {
-                biased;
-                () = self.drain.cancelled() => return false,
-                share = self.resumes.share(alone) => share,
+            // A slot comes before the claim: what cannot run here is left to processes that have one.
+            let slot = match catalog.plugins.get(&task.plugin) {
+                None => None,
+                Some(plugin) => match self.slots.try_admit(plugin, &task.principal, Class::On) {
+                    None => {
+                        self.queue(task, plugin.clone());
+                        continue;
+                    }
+                    Some(permit) => Some(Slot::new(permit, plugin)),
+                },
             };
-            let Some(share) = share else { return false };
-            if alone && !self.may_resume_alone().await {
-                full = false;
-                continue;
+            match self.set_out(task, slot).await {
+                Some(begun) => full &= begun,
+                None => return false,
             }
-            // Not torn by the end of this loop: a claimed task needs its driver.
-            let runs = self.clone();
-            self.drivers.spawn_on(async move { runs.resume(task, share).await }, &self.guests_handle);
         }
         full
     }
 
-    /// A slot for a resumed run that found none, and then a share of the replays, which others have while it waits.
+    /// Lets the task wait for a slot of its plugin, where not too many do. It stays anybody's.
+    fn queue(self: &Arc<Self>, task: Task, plugin: Arc<Plugin>) {
+        let Some(waits) = self.wait_for_slot(&plugin.name, Some(self.resumes.all)) else { return };
+        let runs = self.clone();
+        let waiter = async move {
+            let permit = tokio::select! {
+                biased;
+                () = runs.drain.cancelled() => return,
+                permit = runs.slots.readmit(&plugin, &task.principal) => permit,
+            };
+            runs.set_out(task, Some(Slot::new(permit, &plugin))).await;
+            drop(waits);
+        };
+        self.drivers.spawn_on(waiter, &self.guests_handle);
+    }
+
+    /// Goes on with a task, once it has its share of the replays. False where it must not be now; none where the host stops.
+    async fn set_out(self: &Arc<Self>, task: Task, slot: Option<Slot>) -> Option<bool> {
+        let alone = task.attempts > 0;
+        let share = tokio::select! {
+            biased;
+            () = self.drain.cancelled() => None,
+            share = self.resumes.share(alone) => share,
+        }?;
+        if alone && !self.may_resume_alone().await {
+            return Some(false);
+        }
+        // Not torn by the end of the caller: a claimed task needs its driver.
+        let runs = self.clone();
+        self.drivers.spawn_on(async move { runs.resume(task, share, slot).await }, &self.guests_handle);
+        Some(true)
+    }
+
+    /// One more of a plugin's tasks that wait for a slot; none where there are as many as there may be.
+    fn wait_for_slot(self: &Arc<Self>, plugin: &str, most: Option<u32>) -> Option<WaitsForSlot> {
+        let mut waiting = self.resumes.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = waiting.entry(plugin.to_owned()).or_default();
+        if most.is_some_and(|most| *n >= most) {
+            return None;
+        }
+        *n += 1;
+        Some(WaitsForSlot { runs: self.clone(), plugin: plugin.to_owned() })
+    }
+
+    /// A slot for a resumed run of a plugin that nobody serves, and then a share of the replays where it `lent` its own.
     pub(super) async fn readmit_resumed(
         self: &Arc<Self>,
         plugin: &Plugin,
         caller: &Principal,
+        lent: bool,
     ) -> (Permit, Option<OwnedSemaphorePermit>) {
-        *self
-            .resumes
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(plugin.name.clone())
-            .or_default() += 1;
-        let waits = WaitsForSlot { runs: self.clone(), plugin: plugin.name.clone() };
+        let waits = self.wait_for_slot(&plugin.name, None);
         let permit = self.slots.readmit(plugin, caller).await;
         drop(waits);
-        (permit, self.resumes.share(false).await)
+        (permit, if lent { self.resumes.share(false).await } else { None })
     }
 
     /// False where another process resumes one alone just now.
@@ -171,7 +224,7 @@ impl Runs {
         }
     }
 
-    async fn resume(self: Arc<Self>, found: Task, share: OwnedSemaphorePermit) {
+    async fn resume(self: Arc<Self>, found: Task, share: OwnedSemaphorePermit, slot: Option<Slot>) {
         let (held, task) = match self.tasks.claim(&found, found.attempts > 0).await {
             Ok(Some(claimed)) => claimed,
             Ok(None) => return,
@@ -184,8 +237,11 @@ impl Runs {
             Ok((run, request)) => {
                 tracing::debug!(task = %task.id, plugin = task.plugin, tool = task.tool, "resuming");
                 run.became(task.id);
+                // Another version may need other memory: then it waits for its own.
+                let memory = run.work.plugin.policy.limits.memory;
+                let permit = slot.filter(|slot| slot.memory == memory).map(|slot| slot.permit);
                 let resuming = Resuming { round: last_round(&task), share, attempts: found.attempts };
-                Driver::resumed(self.clone(), run, request, held, &task, resuming).drive().await;
+                Driver::resumed(self.clone(), run, request, held, &task, resuming).drive(permit).await;
             }
             Err(stop) => self.give_up(held, &task, stop).await,
         }

@@ -199,3 +199,34 @@ async fn a_plugin_without_a_slot_keeps_no_other_plugins_task() {
         assert_eq!(answers(&client.status(id, "completed").await), json!([{ "value": "late" }]));
     }
 }
+
+/// Of two processes on one store, one has no slot for long: the other does all that is to be done.
+#[tokio::test]
+async fn a_process_without_a_slot_leaves_tasks_to_another() {
+    let policy = "[call]\ndeadline = \"100ms\"\ngrace = \"100ms\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]\n\
+                  [limits]\nconcurrency = 1";
+    let full = Setup::probe(policy).start().await;
+    let client = full.client();
+    let mut ids = Vec::new();
+    for _ in 0..12 {
+        ids.push(client.task("ask", json!({})).await);
+    }
+    for id in &ids {
+        parked(&full, id).await;
+    }
+    let nap = client.task("nap", json!({ "ms": 300_000, "step_ms": 500 })).await;
+    // It looks for some of them before there is another process.
+    for id in &ids[..6] {
+        client.accept(id, "question", json!({ "value": "a" })).await.result();
+    }
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let free = full.beside().await;
+    for id in &ids[6..] {
+        client.accept(id, "question", json!({ "value": "a" })).await.result();
+    }
+    for id in &ids {
+        assert_eq!(answers(&free.client().status(id, "completed").await), json!([{ "value": "a" }]));
+    }
+    assert_eq!(client.get(&nap).await.result()["status"], "working");
+    client.cancel(&nap).await.result();
+}

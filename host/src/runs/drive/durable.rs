@@ -98,19 +98,21 @@ impl Durable {
         self.replays
     }
 
-    /// A resumed run has to wait before it can replay, which it needs no share for. False where it holds all shares: what
-    /// a process may have died of is alone from its claim on.
-    pub(super) fn lends(&mut self) -> bool {
-        let alone = self.attempts > 0;
-        if !alone {
+    /// A resumed run has to wait before it can replay, which it needs no share for: true where it has given it up. What a
+    /// process may have died of is alone from its claim on, and keeps all shares.
+    pub(super) fn lend(&mut self) -> bool {
+        let lends = self.attempts == 0;
+        if lends {
             self.share = None;
         }
-        !alone
+        lends
     }
 
     /// It has a slot, and a share where it had lent its own.
     pub(super) fn takes_share(&mut self, share: Option<OwnedSemaphorePermit>) {
-        self.share = share.or_else(|| self.share.take());
+        if self.share.is_none() {
+            self.share = share;
+        }
     }
 
     /// The replay begins now; one that makes no host call for `still` does nothing.

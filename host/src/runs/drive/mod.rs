@@ -204,21 +204,19 @@ impl Driver {
         }
     }
 
-    /// The whole life of the run.
-    pub(super) async fn drive(mut self) {
+    /// The whole life of the run, which may have a slot already.
+    pub(super) async fn drive(mut self, permit: Option<Permit>) {
         let class = if self.durable.is_resumed() { Class::On } else { Class::New };
-        match self.runs.slots.try_admit(&self.run.work.plugin, &self.run.principal, class) {
+        let caller = &self.run.principal;
+        match permit.or_else(|| self.runs.slots.try_admit(&self.run.work.plugin, caller, class)) {
             Some(permit) => self.start(permit),
-            None if self.durable.is_resumed() && !self.durable.lends() => {
-                let retry = Some(TaskRules::ALONE_RETRY);
-                return self.finish(Outcome::HandsBack { retry }).await;
-            }
             None => {
                 self.waited = true;
+                let lent = self.durable.lend();
                 let (runs, run) = (self.runs.clone(), self.run.clone());
                 self.admit = Some(Box::pin(async move {
                     match class {
-                        Class::On => Ok(runs.readmit_resumed(&run.work.plugin, &run.principal).await),
+                        Class::On => Ok(runs.readmit_resumed(&run.work.plugin, &run.principal, lent).await),
                         Class::New => Ok((runs.slots.admit(&run.work.plugin, &run.principal).await?, None)),
                     }
                 }));

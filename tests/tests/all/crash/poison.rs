@@ -61,6 +61,42 @@ async fn a_task_that_kills_every_host_ends_and_harms_no_other() {
     client.status(&sleeps, "cancelled").await;
 }
 
+/// The same where its plugin has one slot, which others take whenever a host has begun.
+#[tokio::test]
+async fn a_poison_task_of_a_busy_plugin_ends_too() {
+    let policy = "[call]\ndeadline = \"100ms\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]\n[limits]\nconcurrency = 1";
+    let setup = Setup::new();
+    let mut clock = Clock { file: setup.root().join("clock"), ahead: 0 };
+    let setup = setup.env("LAYBYTEST_CLOCK", &clock.file.display().to_string());
+    let config = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"";
+    let setup = Arc::new(setup.plugin("probe", policy).config(config));
+    let deadly = [(FAILPOINTS, "task.live.before=kill")];
+    let mut host = setup.mortal(&deadly).await.expect("nothing is resumed yet");
+    let client = host.client();
+    let poison = client.task("ask", json!({ "after_ms": 900 })).await;
+    parked(&host, &poison).await;
+    client.update(&poison, json!({ "question": accepted("go") })).await.result();
+    let mut crashes = 0;
+    let failed = loop {
+        if let Some(failed) = end_of(&mut host, &poison, &mut clock).await {
+            break failed;
+        }
+        crashes += 1;
+        host = loop {
+            assert!(crashes <= POISON, "it goes on after {crashes} crashes");
+            match setup.mortal(&deadly).await {
+                Some(host) => break host,
+                None => crashes += 1,
+            }
+        };
+        // Held, by a client without tasks: it leaves no row.
+        let busy = Client::new(host.url(), json!({}));
+        let nap = json!({ "name": "nap", "arguments": { "ms": 2000, "step_ms": 50 } });
+        tokio::spawn(async move { busy.try_send(&busy.body("tools/call", nap)).await });
+    };
+    assert_eq!(failed["error"]["data"]["code"], "resume_crashes", "{failed}");
+}
+
 /// Nobody's fault: whatever a host is killed for, it takes up what others left.
 #[tokio::test]
 async fn hosts_that_are_killed_in_quick_order_end_no_task() {
