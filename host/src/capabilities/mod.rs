@@ -38,7 +38,7 @@ pub use files::{Granted, describe_change, is_secret, is_written};
 pub use http::{Flights, describe as describe_exchange};
 pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;
-pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, read_resource_result};
+pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, is_silent, read_resource_result};
 pub use run::{call, list};
 pub use state::{State, journal_key};
 pub use unknown::{Deed, HOSTS_OWN, Unknown};

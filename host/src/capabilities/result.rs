@@ -39,6 +39,12 @@ pub fn call_tool_result(result: wit::ToolResult, is_error: bool) -> Result<CallT
     Ok(out)
 }
 
+/// True where nobody could tell from `result`, which is to say that something went wrong, what that was.
+pub fn is_silent(result: &wit::ToolResult) -> bool {
+    let blank = |block: &wit::Content| matches!(block, wit::Content::Text(text) if text.trim().is_empty());
+    result.structured_content.is_none() && result.content.iter().all(blank)
+}
+
 /// MCP's form of a prompt.
 ///
 /// # Errors

@@ -15,12 +15,6 @@ use crate::{
     store::End,
 };
 
-/// True where nobody could tell from `result` that anything went wrong, or what.
-fn is_silent(result: &wit_types::ToolResult) -> bool {
-    let blank = |block: &wit_types::Content| matches!(block, wit_types::Content::Text(text) if text.trim().is_empty());
-    result.structured_content.is_none() && result.content.iter().all(blank)
-}
-
 /// What an instance ended with.
 pub(super) type Ended = Result<Response, Abort>;
 
@@ -87,7 +81,7 @@ impl Outcome {
         let (result, failed) = match answer {
             Ok(result) => (result, false),
             Err(wit_types::ToolError::Failed(mut result)) => {
-                if is_silent(&result) {
+                if capabilities::is_silent(&result) {
                     let text = format!("The {} failed and gave no message.", run.work);
                     result.content = vec![wit_types::Content::Text(text)];
                 }

@@ -80,6 +80,29 @@ async fn a_crash_is_crashed_again() {
     assert_eq!(replay(&host, &[&id]).await["verdict"], "same");
 }
 
+/// The host says something in place of what the plugin gave: it is the same end all the same.
+#[tokio::test]
+async fn an_end_that_the_host_rewrites_is_the_same() {
+    let host = host().await;
+    for (tool, arguments, code) in [
+        ("fail", json!({}), None),
+        ("fail", json!({ "text": "why" }), None),
+        ("structured", json!({ "content": { "n": "no integer" } }), Some("output_invalid")),
+        ("structured", json!({ "content": { "n": 1 } }), None),
+    ] {
+        // A call with a key has a row, however quick it is.
+        let client = host.client().meta("layby/idempotency-key", json!(format!("{tool} {arguments}")));
+        let before = host.tasks().await;
+        let reply = client.call(tool, arguments.clone()).await;
+        assert_eq!(reply.result()["_meta"]["layby/code"].as_str(), code, "{}", reply.message);
+        let tasks = host.tasks().await;
+        let new = tasks.iter().find(|task| !before.contains(task)).expect("a row");
+        let id = new["taskId"].as_str().expect("an id");
+        let shown = replay(&host, &[id]).await;
+        assert_eq!(shown["verdict"], "same", "{tool} {arguments}: {shown}");
+    }
+}
+
 #[tokio::test]
 async fn what_still_runs_is_shown_to_where_it_is() {
     let host = host().await;

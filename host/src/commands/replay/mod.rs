@@ -227,6 +227,13 @@ fn is_by_others(end: &End) -> bool {
 fn compare(ended: Result<Response, Abort>, end: &End) -> Verdict {
     let result = match ended {
         Ok(Response::Tool(Ok(result))) => call_tool_result(result, false).ok(),
+        // The host says something in its place.
+        Ok(Response::Tool(Err(capabilities::wit_types::ToolError::Failed(result))))
+            if capabilities::is_silent(&result)
+                && matches!(end, End::Completed(then) if then["isError"] == true) =>
+        {
+            return Verdict::Same;
+        }
         Ok(Response::Tool(Err(capabilities::wit_types::ToolError::Failed(result)))) => {
             call_tool_result(result, true).ok()
         }
@@ -250,6 +257,12 @@ fn compare(ended: Result<Response, Abort>, end: &End) -> Verdict {
 /// The result of the replay against the task's.
 fn same(now: Option<Value>, end: &End) -> Verdict {
     match (now, end) {
+        // Here it would be rewritten as well: nothing else has this code.
+        (Some(now), End::Completed(then))
+            if then["_meta"]["layby/code"] == "output_invalid" && now["isError"] != true =>
+        {
+            Verdict::Same
+        }
         (Some(now), End::Completed(then)) if bare(now.clone()) == bare(then.clone()) => Verdict::Same,
         (Some(now), _) => Verdict::OtherEnd(bare(now).to_string()),
         (None, End::Failed(_)) => Verdict::Same,
