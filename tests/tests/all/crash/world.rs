@@ -170,7 +170,7 @@ impl World {
                     );
                     self.unchecked.pop();
                 }
-                Some(reply) if key.is_some() && reply.code() == "host_stopping" => {
+                Some(reply) if key.is_some() && reply.message["error"]["data"]["code"] == "host_stopping" => {
                     assert!(begin.elapsed() < BOUND, "it gives up its runs for ever: {}", reply.message);
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }
