@@ -3,6 +3,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures::{
+    FutureExt as _,
+    future::{self, BoxFuture},
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Millis, UnixMillis};
@@ -29,6 +33,11 @@ pub trait Clock: Send + Sync + 'static {
     /// How much time has passed since some moment, also while the machine slept. Nobody can set it.
     fn elapsed(&self) -> Millis {
         Millis(boottime_ms())
+    }
+
+    /// Agrees with other processes on what the time is, where they go by one clock. To be called each second or so.
+    fn agree(&self) -> BoxFuture<'_, ()> {
+        future::ready(()).boxed()
     }
 }
 

@@ -49,7 +49,7 @@ impl Rooms {
             );
         }
         let store = store::open(&config.serve.data, &config.store).await?;
-        let clock = store::clock(store.clone(), clock());
+        let clock = store::clock(store.clone(), clock()).await?;
         let instances = config.host.concurrency.saturating_add(config.host.waiting);
         let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
         let linked = Arc::new(Linked::new(&engine)?);

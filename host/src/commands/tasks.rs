@@ -104,7 +104,7 @@ pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Fail
             store.close().await;
             return list(&tasks?, live, out);
         }
-        let clock = clock(store.clone(), Arc::new(SystemClock));
+        let clock = clock(store.clone(), Arc::new(SystemClock)).await?;
         let tasks = Tasks::open(store, clock, &config).await?;
         let done = match args.what {
             What::List { .. } | What::Export { .. } => Ok(Exit::Ok),

@@ -36,7 +36,7 @@ pub use sqlite::SqliteStore;
 pub use vault::{Closed, Sealed, Vault};
 
 use crate::{
-    base::{BootId, Digest, Piece, Principal, TaskId, UnixMillis},
+    base::{BootId, Digest, Millis, Piece, Principal, TaskId, UnixMillis},
     config::StoreConfig,
 };
 
@@ -201,6 +201,16 @@ pub trait Store: Send + Sync + 'static {
     /// The server's time, by which all processes on this store go; none where there is no server, or before it was heard.
     fn now(&self) -> Option<UnixMillis> {
         None
+    }
+
+    /// How far the time of day is ahead of the boot-time clock, for all processes on this store and in this run of the operating
+    /// system: `ahead` where nobody has said it before, or where it is still `instead_of`. None where a server's time counts.
+    fn clock(
+        &self,
+        _ahead: Millis,
+        _instead_of: Option<Millis>,
+    ) -> BoxFuture<'_, Result<Option<Millis>, StoreError>> {
+        future::ready(Ok(None)).boxed()
     }
 
     /// The plugins that served last, with their names; this replica's own.

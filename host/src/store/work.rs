@@ -7,9 +7,10 @@ use std::{
 };
 
 use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
 
 use super::{Admitted, Change, Lease, PluginRow, Refused, Revoked, StoreError, Task, Updated};
-use crate::base::{BootId, Digest, Piece, TaskId, UnixMillis};
+use crate::base::{BootId, Digest, Millis, Piece, TaskId, UnixMillis};
 
 /// One thing to write.
 pub(super) enum Work {
@@ -28,6 +29,12 @@ pub(super) enum Work {
     DropPlugin(String),
     Revoke(Revoked),
     Unrevoke(Digest),
+    /// Kept where there is none, or it is still `instead_of`.
+    Clock {
+        os_boot: Uuid,
+        ahead: Millis,
+        instead_of: Option<Millis>,
+    },
     /// Kept only where there is none of this name.
     Secret {
         name: &'static str,

@@ -30,6 +30,7 @@ pub(super) fn start(inner: &Arc<Inner>, end: &CancellationToken, tracker: &TaskT
     let (me, token, mut tick) = (inner.clone(), end.clone(), every(TaskRules::ATTENTION));
     tracker.spawn(async move {
         while next(&mut tick, &token).await {
+            me.clock.agree().await;
             log("looking after deadlines and requests", me.attend().await);
             log("looking after tasks that are nobody's", me.attend_to_nobodys().await);
             log("ending tasks of revoked components", me.end_condemned().await);

@@ -325,6 +325,23 @@ impl Store for SqliteStore {
         self.queue.sweep(now, tombstones_before, StoreConfig::SWEEP_STEP).boxed()
     }
 
+    fn clock(
+        &self,
+        ahead: Millis,
+        instead_of: Option<Millis>,
+    ) -> BoxFuture<'_, Result<Option<Millis>, StoreError>> {
+        async move {
+            let known = || sqlx::query_scalar(sql::CLOCK).bind(self.os_boot.as_bytes().to_vec());
+            let mut kept: Option<i64> = known().fetch_optional(&self.readers).await?;
+            if kept.is_none() || instead_of.is_some() {
+                self.queue.written(Work::Clock { os_boot: self.os_boot, ahead, instead_of }).await?;
+                kept = known().fetch_optional(&self.readers).await?;
+            }
+            kept.map(|ms| values::unsigned(ms, "clock").map(Millis)).transpose()
+        }
+        .boxed()
+    }
+
     fn secret(&self, name: &'static str, fresh: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, StoreError>> {
         async move {
             self.queue.written(Work::Secret { name, fresh }).await?;

@@ -240,5 +240,10 @@ pub(super) const CONDEMNED: &str = select_tasks!(
 );
 
 /// The first one stays: others may have used it by then.
+/// `?1` this run of the system, `?2` the clock, `?3` which one it replaces.
+pub(super) const SET_CLOCK: &str = "INSERT INTO clock (os_boot, ahead) VALUES (?1, ?2)
+    ON CONFLICT (os_boot) DO UPDATE SET ahead = excluded.ahead WHERE ahead = ?3";
+pub(super) const FORGET_CLOCKS: &str = "DELETE FROM clock WHERE os_boot <> ?1";
+pub(super) const CLOCK: &str = "SELECT ahead FROM clock WHERE os_boot = ?1";
 pub(super) const KEEP_SECRET: &str = "INSERT OR IGNORE INTO secrets (name, secret) VALUES (?1, ?2)";
 pub(super) const SECRET: &str = "SELECT secret FROM secrets WHERE name = ?1";

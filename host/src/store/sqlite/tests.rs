@@ -241,3 +241,17 @@ async fn a_journal_with_a_gap_is_damaged() {
         }
     }
 }
+
+/// One process's clock is every process's, until one of them replaces the very clock that there is.
+#[tokio::test]
+async fn processes_agree_on_a_clock() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (open(&dir).await, open(&dir).await);
+    let ms = |ms| Some(Millis(ms));
+    assert_eq!(one.clock(Millis(1000), None).await.unwrap(), ms(1000));
+    assert_eq!(two.clock(Millis(9000), None).await.unwrap(), ms(1000));
+    assert_eq!(two.clock(Millis(9000), ms(1000)).await.unwrap(), ms(9000));
+    // Too late: another has.
+    assert_eq!(one.clock(Millis(5000), ms(1000)).await.unwrap(), ms(9000));
+    assert_eq!(one.clock(Millis(1000), None).await.unwrap(), ms(9000));
+}

@@ -84,6 +84,16 @@ impl Writer {
             Work::Unrevoke(digest) => {
                 sqlx::query(sql::UNREVOKE).bind(&digest.0[..]).execute(c).await?;
             }
+            Work::Clock { os_boot, ahead, instead_of } => {
+                let old = instead_of.unwrap_or(*ahead);
+                sqlx::query(sql::SET_CLOCK)
+                    .bind(&os_boot.as_bytes()[..])
+                    .bind(signed(ahead.0))
+                    .bind(signed(old.0))
+                    .execute(&mut *c)
+                    .await?;
+                sqlx::query(sql::FORGET_CLOCKS).bind(&os_boot.as_bytes()[..]).execute(c).await?;
+            }
             Work::Secret { name, fresh } => {
                 sqlx::query(sql::KEEP_SECRET).bind(name).bind(fresh).execute(c).await?;
             }

@@ -95,3 +95,42 @@ async fn a_jump_of_the_clock_ends_nothing_before_it_has_lasted() {
     client.status(&waits, "completed").await;
     assert_eq!(text(&client.status(&works, "completed").await["result"]), "slept 6000 ms");
 }
+
+/// Processes that begin after the jump know of it from those before.
+#[tokio::test]
+async fn a_jump_does_not_count_at_once_in_a_process_that_begins_after_it() {
+    let policy =
+        "[call]\ndeadline = \"100ms\"\nabsence = \"1h\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]";
+    let setup = Setup::probe(policy);
+    let clock = setup.root().join("clock");
+    let mut host = setup.env("LAYBYTEST_CLOCK", &clock.display().to_string()).start().await;
+    let client = host.client();
+    let done = client.task("nap", nap(300)).await;
+    client.status(&done, "completed").await;
+    let waits = client.task("ask", json!({})).await;
+    let sleeps = client.task("nap", json!({ "ms": 8000 })).await;
+    std::fs::write(&clock, format!("jump {}", 100 * DAY)).unwrap();
+    eventually("the jump to be seen", || async {
+        host.log().contains("the wall clock has jumped").then_some(())
+    })
+    .await;
+    let all_live = async |host: &Host| {
+        // Time enough to look at all tasks.
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        for (id, status) in [(&done, "completed"), (&waits, "input_required"), (&sleeps, "working")] {
+            assert_eq!(host.client().get(id).await.result()["status"], status, "{}", host.log());
+        }
+    };
+    let second = host.beside().await;
+    all_live(&second).await;
+    drop(second);
+    host.kill();
+    host = host.restart().await;
+    all_live(&host).await;
+    std::fs::write(&clock, "jump 0").unwrap();
+    let client = host.client();
+    let key = question(&client, &waits).await;
+    client.accept(&waits, &key, json!({ "value": "in time" })).await.result();
+    client.status(&waits, "completed").await;
+    assert_eq!(text(&client.status(&sleeps, "completed").await["result"]), "slept 8000 ms");
+}
