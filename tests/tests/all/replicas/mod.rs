@@ -17,7 +17,8 @@ use layby_tests::{Balancer, Client, Host, Setup, client::everything, guests, pos
 use serde_json::{Value, json};
 
 const CONFIG: &str = "[store]\nlease = \"1s\"\ntakeover = \"1s\"";
-const POLICY: &str = "[call]\ndeadline = \"100ms\"\ngrace = \"200ms\"\nlinger = \"0s\"";
+const POLICY: &str =
+    "[limits]\nfuel = 2_000_000_000_000\n[call]\ndeadline = \"100ms\"\ngrace = \"200ms\"\nlinger = \"0s\"";
 
 async fn replica(url: &str) -> Host {
     Setup::probe(POLICY).config(CONFIG).store(url).start().await
