@@ -46,7 +46,7 @@ pub(crate) use look::{declared, look_by};
 pub use pace::Pace;
 pub use pinned::Pinned;
 pub use problem::Problem;
-pub use scan::{PLUGIN_NAME, is_plugin_name};
+pub use scan::{PLUGIN_NAME, component_path, is_plugin_name, policy_path, signature_path};
 pub use schema::Validator;
 pub use template::UriTemplate;
 

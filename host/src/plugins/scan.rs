@@ -120,17 +120,17 @@ pub fn is_plugin_name(name: &str) -> bool {
 }
 
 /// `NAME.wasm` in `folder`.
-pub(super) fn component_path(folder: &Path, name: &str) -> PathBuf {
+pub fn component_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.wasm"))
 }
 
 /// `NAME.toml` in `folder`.
-pub(super) fn policy_path(folder: &Path, name: &str) -> PathBuf {
+pub fn policy_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.toml"))
 }
 
 /// `NAME.wasm.minisig` in `folder`, as minisign names it.
-pub(super) fn signature_path(folder: &Path, name: &str) -> PathBuf {
+pub fn signature_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.wasm.minisig"))
 }
 

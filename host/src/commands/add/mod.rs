@@ -24,6 +24,7 @@ use super::{
 use crate::{
     base::{ByteSize, Digest, neutral_line, read_file},
     config::{Config, RegistryRules},
+    plugins::{component_path, signature_path},
 };
 
 pub(super) use self::credentials::{PASSWORD, USER};
@@ -80,10 +81,10 @@ pub(crate) fn run(args: &Args, config: &Config, out: Out) -> Result<Exit, Failur
         Source::Registry(named) => block_on(from_registry(named, args.speak(), most))?,
     };
     component(&fetched.bytes)?;
-    let path = folder.join(format!("{name}.wasm"));
+    let path = component_path(folder, &name);
     let placed = put(&path, &fetched.bytes, args.replace, most)?;
     let (policy, pin) = pin(folder, &name, fetched.digest, config);
-    let signature = config.catalog.is_signed().then(|| folder.join(format!("{name}.wasm.minisig")));
+    let signature = config.catalog.is_signed().then(|| signature_path(folder, &name));
     let signature = signature.as_deref();
     let report =
         Report { name: &name, path: &path, fetched: &fetched, placed, policy: &policy, pin: &pin, signature };

@@ -11,6 +11,7 @@ use crate::{
     base::{ByteSize, Digest, read_file, text_of},
     commands::exit::Failure,
     config::{Config, load_policy},
+    plugins::policy_path,
 };
 
 /// What a component's file may be read by, less what the process's mask takes: the host may run as another user.
@@ -98,7 +99,7 @@ pub(super) enum Pin {
 
 /// The policy's file, and what it says of `digest`.
 pub(super) fn pin(folder: &Path, name: &str, digest: Digest, config: &Config) -> (PathBuf, Pin) {
-    let path = folder.join(format!("{name}.toml"));
+    let path = policy_path(folder, name);
     let text = match read_file(&path, config.catalog.max_policy).and_then(text_of) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return (path, Pin::NoPolicy),
         Err(e) => return (path, Pin::Unreadable(e.to_string())),

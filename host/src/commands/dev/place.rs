@@ -12,6 +12,7 @@ use crate::{
     base::{ByteSize, read_file, text_of},
     commands::exit::{Exit, Failure},
     config::CatalogConfig,
+    plugins::{component_path, policy_path},
 };
 
 /// The folder that the private host serves.
@@ -61,12 +62,12 @@ impl Folder {
     }
 
     fn component(&self, name: &str) -> PathBuf {
-        self.path.join(format!("{name}.wasm"))
+        component_path(&self.path, name)
     }
 
     /// Where the policy of `name` lies here.
     pub(super) fn policy(&self, name: &str) -> PathBuf {
-        self.path.join(format!("{name}.toml"))
+        policy_path(&self.path, name)
     }
 
     /// Puts the project's component and policy here, and removes what is not they.
