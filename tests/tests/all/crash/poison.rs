@@ -12,38 +12,17 @@ const POISON: u32 = 1 + 3;
 
 #[tokio::test]
 async fn a_task_that_kills_every_host_ends_and_harms_no_other() {
-    let policy = "[call]\ndeadline = \"100ms\"\nlinger = \"1s\"\n[grants]\nask = [\"form\"]";
-    let config = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"";
-    let setup = Setup::new();
-    let mut clock = Clock { file: setup.root().join("clock"), ahead: 0 };
-    let setup = setup.env("LAYBYTEST_CLOCK", &clock.file.display().to_string());
-    let setup = Arc::new(setup.plugin("probe", policy).config(config));
-    // Whoever resumes something dies when it is live.
-    let deadly = [(FAILPOINTS, "task.live.before=kill")];
-    let host = setup.mortal(&deadly).await.expect("nothing is resumed yet");
+    let mut doomed = Doomed::new("[call]\ndeadline = \"100ms\"\nlinger = \"1s\"\n[grants]\nask = [\"form\"]");
+    let host = doomed.mortal().await.expect("nothing is resumed yet");
     let client = host.client();
     let waits = client.task("ask", json!({})).await;
     let sleeps = client.task("nap", json!({ "ms": 3_600_000 })).await;
-    let poison = client.task("ask", json!({ "after_ms": 900 })).await;
-    for id in [&waits, &sleeps, &poison] {
+    let poison = poison(&host).await;
+    for id in [&waits, &sleeps] {
         parked(&host, id).await;
     }
     client.update(&poison, json!({ "question": accepted("go") })).await.result();
-    let mut host = host;
-    let mut crashes = 0;
-    let failed = loop {
-        if let Some(failed) = end_of(&mut host, &poison, &mut clock).await {
-            break failed;
-        }
-        crashes += 1;
-        host = loop {
-            assert!(crashes <= POISON, "it goes on after {crashes} crashes");
-            match setup.mortal(&deadly).await {
-                Some(host) => break host,
-                None => crashes += 1,
-            }
-        };
-    };
+    let (host, failed, crashes) = doomed.until_it_ends(host, &poison, |_| {}).await;
     assert_eq!(crashes, POISON);
     assert_eq!(failed["status"], "failed", "{failed}");
     assert_eq!(failed["error"]["data"]["code"], "resume_crashes", "{failed}");
@@ -65,35 +44,17 @@ async fn a_task_that_kills_every_host_ends_and_harms_no_other() {
 #[tokio::test]
 async fn a_poison_task_of_a_busy_plugin_ends_too() {
     let policy = "[call]\ndeadline = \"100ms\"\nlinger = \"0s\"\n[grants]\nask = [\"form\"]\n[limits]\nconcurrency = 1";
-    let setup = Setup::new();
-    let mut clock = Clock { file: setup.root().join("clock"), ahead: 0 };
-    let setup = setup.env("LAYBYTEST_CLOCK", &clock.file.display().to_string());
-    let config = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"";
-    let setup = Arc::new(setup.plugin("probe", policy).config(config));
-    let deadly = [(FAILPOINTS, "task.live.before=kill")];
-    let mut host = setup.mortal(&deadly).await.expect("nothing is resumed yet");
-    let client = host.client();
-    let poison = client.task("ask", json!({ "after_ms": 900 })).await;
-    parked(&host, &poison).await;
-    client.update(&poison, json!({ "question": accepted("go") })).await.result();
-    let mut crashes = 0;
-    let failed = loop {
-        if let Some(failed) = end_of(&mut host, &poison, &mut clock).await {
-            break failed;
-        }
-        crashes += 1;
-        host = loop {
-            assert!(crashes <= POISON, "it goes on after {crashes} crashes");
-            match setup.mortal(&deadly).await {
-                Some(host) => break host,
-                None => crashes += 1,
-            }
-        };
+    let mut doomed = Doomed::new(policy);
+    let host = doomed.mortal().await.expect("nothing is resumed yet");
+    let poison = poison(&host).await;
+    host.client().update(&poison, json!({ "question": accepted("go") })).await.result();
+    let busy = |host: &Host| {
         // Held, by a client without tasks: it leaves no row.
         let busy = Client::new(host.url(), json!({}));
         let nap = json!({ "name": "nap", "arguments": { "ms": 2000, "step_ms": 50 } });
         tokio::spawn(async move { busy.try_send(&busy.body("tools/call", nap)).await });
     };
+    let (_host, failed, _) = doomed.until_it_ends(host, &poison, busy).await;
     assert_eq!(failed["error"]["data"]["code"], "resume_crashes", "{failed}");
 }
 
@@ -128,6 +89,58 @@ async fn hosts_that_are_killed_in_quick_order_end_no_task() {
         let task = client.ended(id).await;
         assert_eq!(task["status"], "completed", "{task}");
     }
+}
+
+/// Hosts that die whenever a task that one of them resumes is live.
+struct Doomed {
+    setup: Arc<Setup>,
+    clock: Clock,
+}
+
+impl Doomed {
+    fn new(policy: &str) -> Self {
+        let setup = Setup::new();
+        let clock = Clock { file: setup.root().join("clock"), ahead: 0 };
+        let setup = setup.env("LAYBYTEST_CLOCK", &clock.file.display().to_string());
+        let config = "[store]\nlease = \"1s\"\ntakeover = \"500ms\"";
+        Self { setup: Arc::new(setup.plugin("probe", policy).config(config)), clock }
+    }
+
+    async fn mortal(&self) -> Option<Host> {
+        self.setup.mortal(&[(FAILPOINTS, "task.live.before=kill")]).await
+    }
+
+    /// Starts one host after the other until the task has ended, and has `begun` told of each: the last host, the task,
+    /// and how many died.
+    async fn until_it_ends(
+        &mut self,
+        mut host: Host,
+        id: &str,
+        begun: impl Fn(&Host),
+    ) -> (Host, serde_json::Value, u32) {
+        let mut crashes = 0;
+        loop {
+            if let Some(ended) = end_of(&mut host, id, &mut self.clock).await {
+                return (host, ended, crashes);
+            }
+            crashes += 1;
+            host = loop {
+                assert!(crashes <= POISON, "it goes on after {crashes} crashes");
+                match self.mortal().await {
+                    Some(host) => break host,
+                    None => crashes += 1,
+                }
+            };
+            begun(&host);
+        }
+    }
+}
+
+/// A parked task that works for a while once it is answered.
+async fn poison(host: &Host) -> String {
+    let id = host.client().task("ask", json!({ "after_ms": 900 })).await;
+    parked(host, &id).await;
+    id
 }
 
 /// The hosts' clock.
