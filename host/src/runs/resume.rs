@@ -225,7 +225,8 @@ impl Runs {
     }
 
     async fn resume(self: Arc<Self>, found: Task, share: OwnedSemaphorePermit, slot: Option<Slot>) {
-        let (held, task) = match self.tasks.claim(&found, found.attempts > 0).await {
+        let alone = found.attempts > 0;
+        let (held, task) = match self.tasks.claim(&found, alone).await {
             Ok(Some(claimed)) => claimed,
             Ok(None) => return,
             Err(fault) => {
@@ -240,7 +241,7 @@ impl Runs {
                 // Another version may need other memory: then it waits for its own.
                 let memory = run.work.plugin.policy.limits.memory;
                 let permit = slot.filter(|slot| slot.memory == memory).map(|slot| slot.permit);
-                let resuming = Resuming { round: last_round(&task), share, attempts: found.attempts };
+                let resuming = Resuming { round: last_round(&task), share, alone };
                 Driver::resumed(self.clone(), run, request, held, &task, resuming).drive(permit).await;
             }
             Err(stop) => self.give_up(held, &task, stop).await,

@@ -40,8 +40,8 @@ pub(super) struct Durable {
     /// How often the run was resumed, and how long it had no instance.
     pub(super) resumes: u32,
     pub(super) parked: Millis,
-    /// Attempts before that ended with their process.
-    attempts: u32,
+    /// A process may have died of it: nothing else is resumed beside it.
+    alone: bool,
     /// It was resumed, and is not live yet.
     replays: bool,
     /// The share of a resumed run that replays now.
@@ -83,8 +83,8 @@ pub(in crate::runs) struct Resuming {
     pub(in crate::runs) round: Vec<store::Question>,
     /// A share of the resumes that may go on at once, given back when it is live.
     pub(in crate::runs) share: OwnedSemaphorePermit,
-    /// Attempts that ended with their process.
-    pub(in crate::runs) attempts: u32,
+    /// A process may have died of it: it has all shares.
+    pub(in crate::runs) alone: bool,
 }
 
 impl Durable {
@@ -101,11 +101,10 @@ impl Durable {
     /// A resumed run has to wait before it can replay, which it needs no share for: true where it has given it up. What a
     /// process may have died of is alone from its claim on, and keeps all shares.
     pub(super) fn lend(&mut self) -> bool {
-        let lends = self.attempts == 0;
-        if lends {
+        if !self.alone {
             self.share = None;
         }
-        lends
+        !self.alone
     }
 
     /// It has a slot, and a share where it had lent its own.
@@ -138,7 +137,7 @@ impl Durable {
             parked: task.parked_ms,
             flush_at: Some(Instant::now() + TaskRules::RESUMING.duration()),
             replays: true,
-            attempts: resuming.attempts,
+            alone: resuming.alone,
             share: Some(resuming.share),
             uncharged: true,
             round: resuming.round,
