@@ -63,6 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     Ok(())
 }
+
 /// What is in this folder of the workspace, without extensions.
 fn folders(folder: &str) -> Result<Vec<String>> {
     let folder = sh::root().join(folder);

@@ -36,7 +36,7 @@ enum Chore {
     Test(test::Args),
     /// Run the official conformance suite against the real host, and count what it says.
     Conformance(conformance::Args),
-    /// Look for inputs that break the journal.
+    /// Look for inputs that break what reads the bytes of strangers.
     Fuzz(fuzz::Args),
     /// Check what is built in: licences, banned crates, and where crates come from.
     Deny(deny::Args),

@@ -13,9 +13,7 @@ use super::{Millis, UnixMillis};
 
 /// Milliseconds since the operating system started, time asleep included (`CLOCK_BOOTTIME`).
 pub fn boottime_ms() -> u64 {
-    let t = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
-    seconds * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
+    boottime_ns() / 1_000_000
 }
 
 /// The same in nanoseconds.

@@ -10,7 +10,7 @@ use super::{
     store,
 };
 use crate::{
-    base::{Clock as _, Digest, SystemClock, UnixMillis, neutral_line},
+    base::{Clock as _, Digest, SystemClock, neutral_line},
     config::{Config, StoreConfig},
     plugins::Refusal,
     store::{PluginRow, Revoked, Store, StoreError},
@@ -165,7 +165,7 @@ pub(crate) fn list(config: &Config, out: Out) -> Result<Exit, Failure> {
 
 fn to_json(revoked: &Revoked) -> Value {
     let Revoked { digest, at, reason } = revoked;
-    json!({"digest": digest.to_string(), "revokedAt": UnixMillis::rfc3339(*at), "reason": reason})
+    json!({"digest": digest.to_string(), "revokedAt": at.rfc3339(), "reason": reason})
 }
 
 #[cfg(test)]

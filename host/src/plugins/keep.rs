@@ -43,10 +43,8 @@ impl Keep {
     /// Stores the signature under which `digest` is loaded; on disk when it returns. Blocking.
     pub(super) fn put_signature(&self, digest: Digest, signature: &[u8]) -> io::Result<()> {
         let path = self.signature_path(digest);
-        if read_file(&path, CatalogConfig::SIGNATURE).is_ok_and(|known| known == signature) {
-            return File::options().write(true).open(&path)?.set_modified(std::time::SystemTime::now());
-        }
-        self.write(digest, &path, signature)
+        let known = read_file(&path, CatalogConfig::SIGNATURE).is_ok_and(|known| known == signature);
+        self.store(digest, &path, signature, known)
     }
 
     /// The signature that was stored last for `digest`; none where there is none. Blocking.
@@ -61,14 +59,16 @@ impl Keep {
     /// Stores `bytes`, whose digest is `digest`; on disk when it returns. Blocking.
     pub(super) fn put(&self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
         let path = self.path(digest);
-        if self.get(digest, ByteSize(bytes.len() as u64)).is_ok() {
-            // Young again, so that it is not collected before its row is written.
-            return File::options().write(true).open(&path)?.set_modified(std::time::SystemTime::now());
-        }
-        self.write(digest, &path, bytes)
+        let known = self.get(digest, ByteSize(bytes.len() as u64)).is_ok();
+        self.store(digest, &path, bytes, known)
     }
 
-    fn write(&self, digest: Digest, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Writes `path`, unless it is `known` to have these bytes.
+    fn store(&self, digest: Digest, path: &Path, bytes: &[u8], known: bool) -> io::Result<()> {
+        if known {
+            // Young again, so that it is not collected before its row is written.
+            return File::options().write(true).open(path)?.set_modified(std::time::SystemTime::now());
+        }
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let unique = NEXT.fetch_add(1, Ordering::Relaxed);
         let temporary = self.folder.join(format!(".{}.{}.{unique}", digest.short(), std::process::id()));

@@ -299,12 +299,8 @@ impl Plugins {
             .await
             .map_err(|e| Fault::internal("plugins_folder", format!("the first look broke: {e}")))??;
 
-        let signers = match config.catalog.is_signed() {
-            true => {
-                Some(Signers::of(&config.catalog.signers).map_err(|e| Fault::internal("config_invalid", e))?)
-            }
-            false => None,
-        };
+        let signers = config.catalog.is_signed().then(|| Signers::of(&config.catalog.signers)).transpose();
+        let signers = signers.map_err(|e| Fault::internal("config_invalid", e))?;
         let cancel = CancellationToken::new();
         let runtime = tokio::runtime::Handle::current();
         let compiling = tokio::sync::Semaphore::new(watch::compile_jobs(&config.catalog));
