@@ -10,12 +10,17 @@ type Name = (String, String);
 
 /// The folders of the WIT texts of everything that is linked, as cargo has the crates.
 fn folders() -> Vec<PathBuf> {
-    let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--offline", "--locked"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).expect("cargo's JSON");
+    let cargo = |args: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        let output = cargo.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    // Crates for other systems are not there where nobody has asked for them.
+    let version = cargo(&["-vV"]);
+    let system = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo's system");
+    let args = ["metadata", "--format-version=1", "--offline", "--locked", "--filter-platform", system];
+    let metadata: serde_json::Value = serde_json::from_str(&cargo(&args)).expect("cargo's JSON");
     let of = |name: &str| {
         let package = metadata["packages"].as_array().unwrap().iter().find(|p| p["name"] == name);
         let manifest = PathBuf::from(package.expect(name)["manifest_path"].as_str().unwrap());
