@@ -8,6 +8,7 @@ mod admission;
 mod ask;
 mod drive;
 mod follow;
+mod foreign;
 mod keyed;
 mod outcome;
 mod park;

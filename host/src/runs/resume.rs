@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -12,6 +13,7 @@ use super::{
     Asks, Client, Runs,
     admission::Permit,
     drive::{Driver, Resuming, last_round},
+    foreign::Foreign,
     outcome::tool_error,
     past::{Past, Settings, Unread},
     run::{Origin, Run},
@@ -24,7 +26,7 @@ use crate::{
     engine::SEMANTICS,
     journal::{Damaged, Kept},
     plugins::{Pinned, Plugin},
-    store::{Closed, End, Sealed, Task},
+    store::{Closed, End, Except, Sealed, Task},
     tasks::Held,
 };
 
@@ -37,6 +39,8 @@ pub(super) struct Resumes {
     /// Tasks and resumed runs that wait for a slot, by plugin: no more of such a plugin are looked for meanwhile, so that
     /// others' are found.
     waiting: Mutex<BTreeMap<String, u32>>,
+    /// What only another host can go on with.
+    foreign: Foreign,
 }
 
 /// One that waits for a slot; dropped, it does no more.
@@ -78,6 +82,8 @@ enum Stop {
     Host(String),
     /// This host has not the key to what it began with; another one may.
     Closed(Closed),
+    /// It needs what this host's version has not; another one may.
+    Version(String),
     /// It never can be.
     Ends(Fault),
     /// Its resumes have replayed too much.
@@ -87,7 +93,12 @@ enum Stop {
 impl Resumes {
     pub(super) fn new(concurrency: u32) -> Self {
         let all = (concurrency / TaskRules::RESUME_SHARE).max(1);
-        Self { shares: Arc::new(Semaphore::new(all as usize)), all, waiting: Mutex::default() }
+        Self {
+            shares: Arc::new(Semaphore::new(all as usize)),
+            all,
+            waiting: Mutex::default(),
+            foreign: Foreign::default(),
+        }
     }
 
     async fn share(&self, alone: bool) -> Option<OwnedSemaphorePermit> {
@@ -95,9 +106,10 @@ impl Resumes {
         self.shares.clone().acquire_many_owned(if alone { self.all } else { 1 }).await.ok()
     }
 
-    /// The plugins whose tasks wait for a slot.
-    fn without_slots(&self) -> Vec<String> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    /// What is not looked for now: plugins whose tasks wait for a slot, and what only another host can go on with.
+    fn but(&self) -> Except {
+        let plugins = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        Except { plugins, tasks: self.foreign.tasks(Instant::now()) }
     }
 }
 
@@ -124,7 +136,7 @@ impl Runs {
 
     /// One look; true where there may be more to do.
     async fn resume_some(self: &Arc<Self>) -> bool {
-        let but = self.resumes.without_slots();
+        let but = self.resumes.but();
         let mut tasks = match self.tasks.resumable(but, TaskRules::RESUME_STEP).await {
             Ok(tasks) => tasks,
             Err(fault) => {
@@ -264,7 +276,7 @@ impl Runs {
         if header.semantics != SEMANTICS {
             let text =
                 "it began under another version's rules of WebAssembly, and waits for a host that has them";
-            return Err(Stop::Host(text.into()));
+            return Err(Stop::Version(text.into()));
         }
         let damaged = |what: &str| {
             Stop::Ends(Fault::internal("journal_damaged", format!("The task's journal has no valid {what}.")))
@@ -321,6 +333,15 @@ impl Runs {
         self.tasks.hand_back(held, Some(retry), true).await
     }
 
+    /// The same for what another host may go on with at once, and this one cannot.
+    async fn leave_to_others(&self, held: Held) -> Result<Task, Fault> {
+        if self.resumes.foreign.note(held.id, Instant::now()) {
+            self.tasks.hand_back(held, None, true).await
+        } else {
+            self.wait_for_host(held).await
+        }
+    }
+
     async fn give_up(&self, held: Held, task: &Task, stop: Stop) {
         let given = match stop {
             Stop::Host(why) => {
@@ -333,7 +354,11 @@ impl Runs {
                     task.id, task.plugin
                 );
                 self.vault.tell(Sealed::Settings, &whose, &closed);
-                self.wait_for_host(held).await
+                self.leave_to_others(held).await
+            }
+            Stop::Version(why) => {
+                tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, "left to other hosts: {why}");
+                self.leave_to_others(held).await
             }
             Stop::Limit(text) => {
                 tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, limit = "replay", "{text}");
@@ -363,7 +388,7 @@ fn over_budget(task: &Task, budget: u64) -> String {
 fn unreadable(damaged: Damaged) -> Stop {
     match damaged {
         // A newer host reads it.
-        Damaged::Version { .. } => Stop::Host(damaged.to_string()),
+        Damaged::Version { .. } => Stop::Version(damaged.to_string()),
         _ => Stop::Ends(Fault::internal("journal_damaged", format!("The task cannot go on: {damaged}."))),
     }
 }

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::{
-    Answer, Change, End, Lease, PluginRow, PostgresStore, Refused, Revoked, SqliteStore, Status, Store, Task,
+    Answer, Change, End, Except, Lease, PluginRow, PostgresStore, Refused, Revoked, SqliteStore, Status,
+    Store, Task,
     cases::{asking, keyed, question, task},
     os_boot_id,
     postgres::tests::Database,
@@ -211,7 +212,9 @@ fn ask<'a>(store: &'a dyn Store, op: &'a Op, new: &'a Task, ids: &'a Ids) -> Box
             Op::Tombstone(which) => format!("{:?}", store.tombstone(ids.get(*which)).await),
             Op::List(limit) => format!("{:?}", store.list(Some(Principal::local()), *limit).await),
             Op::Attention(who, now) => sorted(store.attention(boot(*who), at(*now)).await),
-            Op::Resumable(now, limit) => format!("{:?}", store.resumable(at(*now), Vec::new(), *limit).await),
+            Op::Resumable(now, limit) => {
+                format!("{:?}", store.resumable(at(*now), Except::default(), *limit).await)
+            }
             Op::Unattended(now) => sorted(store.unattended(at(*now)).await),
             Op::Orphans(me) => sorted(store.orphans(boot(*me)).await),
             Op::Alone => sorted(store.alone().await),

@@ -28,8 +28,8 @@ use futures::{
 pub use boot::os_boot_id;
 pub use clock::clock;
 pub use model::{
-    Answer, Elsewhere, End, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused, Revoked,
-    Status, Task, Tombstone,
+    Answer, Elsewhere, End, Except, IdempotencyKey, Lease, PluginRow, Question, QuestionKind, Refused,
+    Revoked, Status, Task, Tombstone,
 };
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
@@ -157,11 +157,11 @@ pub trait Store: Send + Sync + 'static {
     fn attention(&self, boot: BootId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Working tasks that a process may claim at `now`, oldest first: with a journal, not pinned, no
     /// cancellation requested, within the TTL, their wake-up and backoff passed; and nobody's, or of a
-    /// holder whose lease is over as in [`Store::orphans`]. Not those of the plugins `but`.
+    /// holder whose lease is over as in [`Store::orphans`]. Not those of `but`.
     fn resumable(
         &self,
         now: UnixMillis,
-        but: Vec<String>,
+        but: Except,
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<Task>, StoreError>>;
     /// Live tasks that are nobody's and have something due at `now`: cancel requested, TTL or input

@@ -104,6 +104,15 @@ pub struct IdempotencyKey {
     pub arguments: Digest,
 }
 
+/// What a look leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Except {
+    /// Tasks of these plugins.
+    pub plugins: Vec<String>,
+    /// These tasks.
+    pub tasks: Vec<TaskId>,
+}
+
 /// One task, as one row and its question rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {

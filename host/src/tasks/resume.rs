@@ -3,7 +3,7 @@
 use super::{Event, Held, Inner, Tasks, run::done};
 use crate::{
     base::{Fault, Millis, Piece, TaskId, UnixMillis},
-    store::{Refused, StoreError, Task, Updated},
+    store::{Except, Refused, StoreError, Task, Updated},
 };
 
 impl Tasks {
@@ -106,12 +106,12 @@ impl Tasks {
         Ok(self.inner.store.journal(id).await?)
     }
 
-    /// At most `limit` tasks that this process may [`Tasks::claim`] now, oldest first, and none of the plugins `but`; none
+    /// At most `limit` tasks that this process may [`Tasks::claim`] now, oldest first, and none of `but`; none
     /// at all while it has no lease itself.
     ///
     /// # Errors
     /// `store_…`.
-    pub async fn resumable(&self, but: Vec<String>, limit: u32) -> Result<Vec<Task>, Fault> {
+    pub async fn resumable(&self, but: Except, limit: u32) -> Result<Vec<Task>, Fault> {
         let inner = &self.inner;
         if !inner.has_lease() {
             return Ok(Vec::new());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::{tests::*, *};
-use crate::config::OnInputTimeout;
+use crate::{config::OnInputTimeout, store::Except};
 
 const LEFT: Millis = Millis(5000);
 
@@ -27,7 +27,7 @@ async fn parked(host: &Host, questions: &[&str], call: &CallPolicy) -> Task {
 }
 
 async fn claimed(host: &Host, id: TaskId) -> (Held, Task) {
-    let found = host.tasks.resumable(Vec::new(), 10).await.unwrap();
+    let found = host.tasks.resumable(Except::default(), 10).await.unwrap();
     let task = found.iter().find(|t| t.id == id).expect("resumable");
     host.tasks.claim(task, task.attempts > 0).await.unwrap().expect("claimed")
 }
@@ -46,10 +46,10 @@ async fn parked_answered_elsewhere_and_resumed_there() {
     assert!(!host.tasks.inner.registry.has(task.id), "nothing of it is in memory");
     assert_eq!(host.tasks.journal(task.id).await.unwrap(), pieces(&["header", "ask", "park"]));
     other.tasks.update(&me(), &id, answers(&[("a", accept(true))])).await.unwrap();
-    assert!(other.tasks.resumable(Vec::new(), 10).await.unwrap().is_empty(), "half answered");
+    assert!(other.tasks.resumable(Except::default(), 10).await.unwrap().is_empty(), "half answered");
     host.tasks.update(&me(), &id, answers(&[("b", accept(false))])).await.unwrap();
     hinted(&host).await;
-    let found = other.tasks.resumable(Vec::new(), 10).await.unwrap();
+    let found = other.tasks.resumable(Except::default(), 10).await.unwrap();
     let (one, two) = tokio::join!(other.tasks.claim(&found[0], false), host.tasks.claim(&found[0], false));
     let mut won: Vec<(Held, Task)> = [one, two].into_iter().filter_map(|c| c.unwrap()).collect();
     assert_eq!(won.len(), 1, "one of them only");
@@ -78,7 +78,7 @@ async fn a_sleeper_wakes_when_its_time_has_come() {
     let wake_at = host.clock.now() + Millis(60_000);
     let task = host.tasks.park(held, Some(wake_at), LEFT, Vec::new()).await.unwrap();
     assert_eq!(task.status_message.as_deref(), Some("asleep now"));
-    assert!(host.tasks.resumable(Vec::new(), 10).await.unwrap().is_empty());
+    assert!(host.tasks.resumable(Except::default(), 10).await.unwrap().is_empty());
     host.clock.advance(Millis(60_000));
     let (held, awake) = claimed(&host, born.id).await;
     assert!(awake.parked_ms >= Millis(59_000), "{:?}", awake.parked_ms);
@@ -88,7 +88,7 @@ async fn a_sleeper_wakes_when_its_time_has_come() {
     let retry_at = host.clock.now() + Millis(10_000);
     let back = host.tasks.hand_back(held, Some(retry_at), false).await.unwrap();
     assert_eq!((back.attempts, back.resumed), (1, 2));
-    assert!(host.tasks.resumable(Vec::new(), 10).await.unwrap().is_empty());
+    assert!(host.tasks.resumable(Except::default(), 10).await.unwrap().is_empty());
     host.clock.advance(Millis(10_000));
     claimed(&host, born.id).await;
 }
@@ -192,7 +192,7 @@ async fn a_run_that_goes_without_an_end_is_given_back_where_it_has_a_journal() {
     let (held, born) = journaled(&host).await;
     drop(held);
     until(|| async { host.store.get(born.id).await.unwrap().unwrap().holder.is_none() }).await;
-    assert!(host.tasks.resumable(Vec::new(), 10).await.unwrap().is_empty(), "not at once");
+    assert!(host.tasks.resumable(Except::default(), 10).await.unwrap().is_empty(), "not at once");
     host.clock.advance(TaskRules::LEFT_RETRY);
     claimed(&host, born.id).await;
 }
@@ -204,7 +204,7 @@ async fn without_a_lease_nothing_is_claimed() {
     let (held, born) = journaled(&host).await;
     let task = host.tasks.hand_back(held, None, true).await.unwrap();
     host.tasks.inner.lease_until.store(0, Ordering::Release);
-    assert!(host.tasks.resumable(Vec::new(), 10).await.unwrap().is_empty());
+    assert!(host.tasks.resumable(Except::default(), 10).await.unwrap().is_empty());
     assert!(host.tasks.claim(&task, false).await.unwrap().is_none());
     assert_eq!(host.store.get(born.id).await.unwrap().unwrap().holder, None);
 }
@@ -229,7 +229,7 @@ async fn one_process_at_a_time_resumes_what_another_may_have_died_of() {
     }
     let left = alive.store.get(born.id).await.unwrap().unwrap();
     assert_eq!(left.crashes(), 1);
-    assert!(alive.tasks.resumable(Vec::new(), 10).await.unwrap().is_empty(), "not at once");
+    assert!(alive.tasks.resumable(Except::default(), 10).await.unwrap().is_empty(), "not at once");
     alive.clock.advance(TaskRules::ALONE_RETRY);
     claimed(&alive, born.id).await;
 }

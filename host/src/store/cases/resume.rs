@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::{Ground, asking, end, keyed, live, open, task};
 use crate::{
     base::{Blob, BootId, Millis, Piece, TaskId, UnixMillis, boottime_ms},
-    store::{Admitted, Lease, Refused, Status, Store, Task, Updated, os_boot_id},
+    store::{Admitted, Except, Lease, Refused, Status, Store, Task, Updated, os_boot_id},
 };
 
 const HOLDER: BootId = BootId(Uuid::from_u128(7));
@@ -144,7 +144,7 @@ pub(in crate::store) async fn only_what_can_go_on_is_resumable(ground: &dyn Grou
     }
     store.insert(ready(0), Vec::new()).await.unwrap();
     for now in [0, 1999, 2000, 2499, 2500, 5999, 6000] {
-        let found = ids(store.resumable(at(now), Vec::new(), 100).await.unwrap());
+        let found = ids(store.resumable(at(now), Except::default(), 100).await.unwrap());
         let fit = |from: &Option<u64>| from.is_some_and(|f| f <= now) && now < 6000;
         for (name, task, from) in &cases {
             assert_eq!(found.contains(&task.id), fit(from), "{name} at {now}");
@@ -155,7 +155,7 @@ pub(in crate::store) async fn only_what_can_go_on_is_resumable(ground: &dyn Grou
     let os_boot = os_boot_id().unwrap();
     let lease = Lease { boot: HOLDER, os_boot, until_boottime_ms: boottime_ms() + 60_000 };
     store.heartbeat(lease).await.unwrap();
-    let found = ids(store.resumable(at(2000), Vec::new(), 100).await.unwrap());
+    let found = ids(store.resumable(at(2000), Except::default(), 100).await.unwrap());
     assert!(!found.contains(&cases[8].1.id) && found.contains(&cases[0].1.id));
     // What is nobody's is no orphan.
     store.release(HOLDER).await.unwrap();
@@ -180,12 +180,19 @@ pub(in crate::store) async fn the_oldest_go_on_first(ground: &dyn Ground) {
     }
     let all = ids(tasks);
     for limit in [0, 1, 7, 30, 100] {
-        let found = ids(store.resumable(UnixMillis(2000), Vec::new(), limit).await.unwrap());
+        let found = ids(store.resumable(UnixMillis(2000), Except::default(), limit).await.unwrap());
         assert_eq!(found, all[..all.len().min(limit as usize)]);
     }
-    let but = |plugin: &str| vec!["none".to_owned(), plugin.to_owned()];
+    let but = |plugin: &str| Except {
+        plugins: vec!["none".to_owned(), plugin.to_owned()],
+        tasks: vec![TaskId::new()],
+    };
     assert_eq!(ids(store.resumable(UnixMillis(2000), but("nor this"), 100).await.unwrap()), all);
     assert!(store.resumable(UnixMillis(2000), but(&ready(0).plugin), 100).await.unwrap().is_empty());
+    let some: Vec<TaskId> = all.iter().copied().step_by(2).collect();
+    let others: Vec<TaskId> = all.iter().copied().filter(|id| !some.contains(id)).collect();
+    let but = Except { tasks: some, ..Except::default() };
+    assert_eq!(ids(store.resumable(UnixMillis(2000), but, 100).await.unwrap()), others);
     // Claimed by a living process, it is out of the way.
     let lease = Lease {
         boot: BootId(Uuid::from_u128(8)),
@@ -197,7 +204,7 @@ pub(in crate::store) async fn the_oldest_go_on_first(ground: &dyn Ground) {
     for id in &all[..10] {
         assert!(matches!(store.update(*id, Box::new(claim), Vec::new()).await.unwrap(), Updated::Done(_)));
     }
-    assert_eq!(ids(store.resumable(UnixMillis(2000), Vec::new(), 100).await.unwrap()), all[10..]);
+    assert_eq!(ids(store.resumable(UnixMillis(2000), Except::default(), 100).await.unwrap()), all[10..]);
 }
 
 pub(in crate::store) async fn what_is_nobodys_is_looked_after(ground: &dyn Ground) {

@@ -33,7 +33,7 @@ use self::{
     writer::Writer,
 };
 use super::{
-    Admitted, Change, Elsewhere, Hint, Lease, PluginRow, Revoked, Store, StoreError, Task, Tombstone,
+    Admitted, Change, Elsewhere, Except, Hint, Lease, PluginRow, Revoked, Store, StoreError, Task, Tombstone,
     Updated,
     values::{self, signed},
     work::{Queue, Work, serve},
@@ -269,14 +269,15 @@ impl Store for PostgresStore {
     fn resumable(
         &self,
         now: UnixMillis,
-        but: Vec<String>,
+        but: Except,
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
-            let but: Vec<Vec<u8>> = but.into_iter().map(String::into_bytes).collect();
+            let plugins: Vec<Vec<u8>> = but.plugins.into_iter().map(String::into_bytes).collect();
+            let tasks: Vec<_> = but.tasks.into_iter().map(bytes).collect();
             let of = || {
                 let bounds = query(sql::RESUMABLE).bind(self.takeover()).bind(signed(now.0));
-                bounds.bind(i64::from(limit)).bind(but.clone())
+                bounds.bind(i64::from(limit)).bind(plugins.clone()).bind(tasks.clone())
             };
             self.tasks(of).await
         }

@@ -110,15 +110,15 @@ macro_rules! with_dead {
 pub(super) const ORPHANS: &str = with_dead!(select_tasks!(
     "WHERE t.outcome IS NULL AND t.holder IN (SELECT boot FROM dead WHERE boot <> $2) LIMIT 1000"
 ));
-/// `$2` now, `$3` how many, `$4` the plugins without. Those that wait for nothing, those whose time has come, those of the dead.
+/// `$2` now, `$3` how many, `$4` the plugins and `$5` the tasks without. Those that wait for nothing, those whose time has come, those of the dead.
 pub(super) const RESUMABLE: &str = with_dead!(select_tasks!(
     "WHERE t.n IN (
         (SELECT n FROM tasks WHERE outcome IS NULL AND holder IS NULL AND ready_at = 0 AND expires_at > $2
-            AND plugin <> ALL($4) ORDER BY n LIMIT $3)
+            AND plugin <> ALL($4) AND id <> ALL($5) ORDER BY n LIMIT $3)
         UNION ALL (SELECT n FROM tasks WHERE outcome IS NULL AND holder IS NULL AND ready_at > 0
-            AND ready_at <= $2 AND expires_at > $2 AND plugin <> ALL($4) ORDER BY ready_at LIMIT $3)
+            AND ready_at <= $2 AND expires_at > $2 AND plugin <> ALL($4) AND id <> ALL($5) ORDER BY ready_at LIMIT $3)
         UNION ALL (SELECT n FROM tasks WHERE outcome IS NULL AND holder IN (SELECT boot FROM dead)
-            AND ready_at <= $2 AND expires_at > $2 AND plugin <> ALL($4) ORDER BY n LIMIT $3))
+            AND ready_at <= $2 AND expires_at > $2 AND plugin <> ALL($4) AND id <> ALL($5) ORDER BY n LIMIT $3))
      ORDER BY t.n LIMIT $3"
 ));
 /// `$1` now.

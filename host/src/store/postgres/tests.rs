@@ -403,7 +403,7 @@ async fn no_look_goes_over_all_parked_tasks() {
     store.revoke(crate::store::Revoked { digest, at: UnixMillis(1), reason: None }).await.unwrap();
     let looks: [(&str, &[&str]); 5] = [
         (sql::CONDEMNED, &["100"]),
-        (sql::RESUMABLE, &["5000", "2000", "100", "'{}'::bytea[]"]),
+        (sql::RESUMABLE, &["5000", "2000", "100", "'{}'::bytea[]", "'{}'::bytea[]"]),
         (sql::UNATTENDED, &["2000"]),
         (sql::ORPHANS, &["5000", "'\\x07'"]),
         (sql::ATTENTION, &["'\\x07'", "2000"]),

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use self::writer::Writer;
 use super::{
-    Admitted, Change, Lease, PluginRow, Revoked, Store, StoreError, Task, Tombstone, Updated,
+    Admitted, Change, Except, Lease, PluginRow, Revoked, Store, StoreError, Task, Tombstone, Updated,
     values::{self, signed},
     work::{Queue, Work, serve},
 };
@@ -229,17 +229,19 @@ impl Store for SqliteStore {
     fn resumable(
         &self,
         now: UnixMillis,
-        but: Vec<String>,
+        but: Except,
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<Task>, StoreError>> {
         async move {
-            let but = serde_json::Value::from(but).to_string();
+            let plugins = serde_json::Value::from(but.plugins).to_string();
+            let but: Vec<String> = but.tasks.iter().map(|id| id.0.simple().to_string()).collect();
             let query = sqlx::query(sql::RESUMABLE)
                 .bind(signed(now.0))
                 .bind(&self.os_boot.as_bytes()[..])
                 .bind(self.over_before())
                 .bind(limit)
-                .bind(but);
+                .bind(plugins)
+                .bind(serde_json::Value::from(but).to_string());
             tasks(&query.fetch_all(&self.readers).await?)
         }
         .boxed()

@@ -94,18 +94,21 @@ pub(super) const ORPHANS: &str = with_dead!(select_tasks!(
     "INDEXED BY tasks_due WHERE t.outcome IS NULL AND t.holder IN (SELECT boot FROM dead WHERE boot <> ?1)
      LIMIT 1000"
 ));
-/// `?1` now, `?4` how many, `?5` a JSON array of the plugins without. Those that wait for nothing, those whose time has come, those of the dead.
+/// `?1` now, `?4` how many, `?5` a JSON array of the plugins without, `?6` one of the tasks. Those that wait for nothing, those whose time has come, those of the dead.
 pub(super) const RESUMABLE: &str = with_dead!(select_tasks!(
     "WHERE t.n IN (
         SELECT * FROM (SELECT n FROM tasks INDEXED BY tasks_ready
             WHERE outcome IS NULL AND holder IS NULL AND ready_at = 0 AND expires_at > ?1
-                AND plugin NOT IN (SELECT value FROM json_each(?5)) ORDER BY n LIMIT ?4)
+                AND plugin NOT IN (SELECT value FROM json_each(?5))
+                AND lower(hex(id)) NOT IN (SELECT value FROM json_each(?6)) ORDER BY n LIMIT ?4)
         UNION ALL SELECT * FROM (SELECT n FROM tasks INDEXED BY tasks_ready
             WHERE outcome IS NULL AND holder IS NULL AND ready_at > 0 AND ready_at <= ?1 AND expires_at > ?1
-                AND plugin NOT IN (SELECT value FROM json_each(?5)) ORDER BY ready_at LIMIT ?4)
+                AND plugin NOT IN (SELECT value FROM json_each(?5))
+                AND lower(hex(id)) NOT IN (SELECT value FROM json_each(?6)) ORDER BY ready_at LIMIT ?4)
         UNION ALL SELECT * FROM (SELECT n FROM tasks INDEXED BY tasks_due
             WHERE outcome IS NULL AND holder IN dead AND ready_at <= ?1 AND expires_at > ?1
-                AND plugin NOT IN (SELECT value FROM json_each(?5)) ORDER BY n LIMIT ?4))
+                AND plugin NOT IN (SELECT value FROM json_each(?5))
+                AND lower(hex(id)) NOT IN (SELECT value FROM json_each(?6)) ORDER BY n LIMIT ?4))
      ORDER BY t.n LIMIT ?4"
 ));
 /// `?1` now.

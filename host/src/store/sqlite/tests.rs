@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::{
-    Status,
+    Except, Status,
     cases::{Ground, asking, each_case, end, task},
     work::{Commit as _, Done},
 };
@@ -206,7 +206,7 @@ async fn parked_tasks_cost_nothing_per_look() {
     let time = async || {
         let start = std::time::Instant::now();
         for _ in 0..20 {
-            assert!(store.resumable(now, Vec::new(), 100).await.unwrap().is_empty());
+            assert!(store.resumable(now, Except::default(), 100).await.unwrap().is_empty());
             assert!(store.unattended(now).await.unwrap().is_empty());
             assert!(store.orphans(boot).await.unwrap().is_empty());
             assert!(store.attention(boot, now).await.unwrap().is_empty());

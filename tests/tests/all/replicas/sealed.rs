@@ -59,3 +59,29 @@ async fn a_replica_with_another_key_hands_the_task_back() {
     let one = one.restart().await;
     ends(&one, &id).await;
 }
+
+#[tokio::test]
+async fn a_replica_with_another_key_keeps_no_task_from_the_one_with_its_key() {
+    let url = database().await;
+    let (one, two) = (replica(&url, None).await, replica(&url, None).await);
+    let steps = json!([{ "do": "ask" }, { "do": "variable", "path": "PLACE" }]);
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        ids.push(one.client().task("steps", json!({ "steps": steps })).await);
+    }
+    for id in &ids {
+        let key = question(&one.client(), id).await;
+        eventually("it is parked", || async {
+            let tasks = one.tasks().await;
+            tasks.iter().any(|task| task["taskId"] == **id && task["parked"] == true).then_some(())
+        })
+        .await;
+        two.client().accept(id, &key, json!({ "value": "on" })).await.result();
+    }
+    for id in &ids {
+        ends(&one, id).await;
+    }
+    // Once by whoever cannot, at most, and once by whoever can.
+    let resumed: Vec<Value> = one.tasks().await.into_iter().map(|task| task["resumed"].clone()).collect();
+    assert!(resumed.iter().all(|n| n.as_u64().is_some_and(|n| n <= 2)), "{resumed:?}");
+}
