@@ -53,11 +53,12 @@ impl Rooms {
         let instances = config.host.concurrency.saturating_add(config.host.waiting);
         let engine = Engine::open(Some(cache.unwrap_or(&config.serve.data)), instances)?;
         let linked = Arc::new(Linked::new(&engine)?);
+        let stalls = engine.stalls();
         let tasks = Tasks::open(store.clone(), clock.clone(), config).await?;
         let plugins =
             Plugins::open(config.clone(), engine, linked, store.clone(), vault.clone(), clock).await?;
         let sealing_key = sealing_key(&*store).await?;
-        let runs = Runs::start(config, plugins.clone(), tasks.clone(), &sealing_key, vault)?;
+        let runs = Runs::start(config, plugins.clone(), tasks.clone(), &sealing_key, vault, stalls)?;
         let handler = Handler::new(runs.clone(), tasks.clone(), plugins.clone(), config);
         let handler = Arc::new(handler);
         Ok(Self { handler, plugins, runs, tasks, store })

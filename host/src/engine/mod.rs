@@ -9,6 +9,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 pub use limits::{Limiter, Refusal};
+pub use ticker::Stalls;
 use wasmtime::component::Component;
 
 use crate::base::Digest;
@@ -22,7 +23,7 @@ pub const SEMANTICS: u64 = 1;
 pub struct Engine {
     wasmtime: wasmtime::Engine,
     cache: Option<cache::Cache>,
-    _ticker: ticker::Ticker,
+    ticker: ticker::Ticker,
 }
 
 impl Engine {
@@ -41,12 +42,17 @@ impl Engine {
         let cache = data.map(|data| cache::Cache::open(data, &wasmtime)).transpose()?;
         let ticker = ticker::Ticker::start(&wasmtime, Duration::from_millis(Self::EPOCH_MS))
             .context("no thread for the epoch ticker")?;
-        Ok(Arc::new(Self { wasmtime, cache, _ticker: ticker }))
+        Ok(Arc::new(Self { wasmtime, cache, ticker }))
     }
 
     /// The engine itself.
     pub fn wasmtime(&self) -> &wasmtime::Engine {
         &self.wasmtime
+    }
+
+    /// How long this process was not run.
+    pub fn stalls(&self) -> Arc<Stalls> {
+        self.ticker.stalls.clone()
     }
 
     /// True where a compiled form of `digest` is kept, so that [`Engine::component`] will most likely

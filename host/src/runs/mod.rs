@@ -38,6 +38,7 @@ use crate::{
     base::{Digest, Fault, Millis, Principal},
     capabilities::{Asked, Request, wit_call},
     config::Config,
+    engine::Stalls,
     plugins::{Plugins, Tool},
     store::{Answer as Replied, Question, Task, Vault},
     tasks::Tasks,
@@ -182,6 +183,8 @@ pub struct Runs {
     rounds: Arc<rounds::Rounds>,
     /// Seals what a run began with.
     vault: Arc<Vault>,
+    /// Time that no run is charged for.
+    stalls: Arc<Stalls>,
     guests: Guests,
     guests_handle: tokio::runtime::Handle,
     drivers: TaskTracker,
@@ -206,6 +209,7 @@ impl Runs {
         tasks: Arc<Tasks>,
         sealing_key: &[u8],
         vault: Arc<Vault>,
+        stalls: Arc<Stalls>,
     ) -> std::io::Result<Arc<Self>> {
         let threads = match config.host.guest_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -224,6 +228,7 @@ impl Runs {
             slots: admission::Slots::new(&config.host, &config.callers),
             rounds: rounds::Rounds::new(seal),
             vault,
+            stalls,
             guests_handle: guests.handle().clone(),
             guests: Guests(std::sync::Mutex::new(Some(guests))),
             drivers: TaskTracker::new(),

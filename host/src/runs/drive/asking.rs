@@ -185,7 +185,7 @@ impl Driver {
             // Somebody cancelled between the question and its commit: the signal is on its way.
             "task_cancelling" => {
                 let outcome = self.cancel();
-                self.active_since = Some(Instant::now());
+                self.active.start();
                 let _ = round.reply.send(Err(InputError::Cancelled));
                 outcome
             }
@@ -283,9 +283,7 @@ impl Driver {
             self.permit = None;
         }
         self.waited = true;
-        if let Some(since) = self.active_since.take() {
-            self.active_left = self.active_left.saturating_sub(since.elapsed());
-        }
+        self.active.stop();
     }
 
     /// The open questions have their answers, or none will come: queues for a slot.
@@ -314,7 +312,7 @@ impl Driver {
     /// Hands the answers to the guest, which has a slot again.
     pub(super) fn go_on(&mut self, open: Open, permit: Permit) {
         self.permit = Some(permit);
-        self.active_since = Some(Instant::now());
+        self.active.start();
         open.finish();
     }
 }

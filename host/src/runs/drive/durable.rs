@@ -194,7 +194,7 @@ impl Driver {
         self.durable.share = None;
         self.durable.replay = None;
         if self.guest.is_some() && self.open.is_none() && self.permit.is_some() {
-            self.active_since = self.active_since.or_else(|| Some(Instant::now()));
+            self.active.start();
         }
     }
 
@@ -209,8 +209,7 @@ impl Driver {
 
     /// Active time that is left.
     pub(super) fn active_left(&self) -> Millis {
-        let active = self.active_since.map_or(Duration::ZERO, |since| since.elapsed());
-        Millis::from(self.active_left.saturating_sub(active))
+        Millis::from(self.active.left())
     }
 
     /// Commits what the journal has new, where the run is a task. Some outcome where the run is another's now.
@@ -276,7 +275,7 @@ impl Driver {
     pub(super) fn flushes_at(&self) -> Option<Instant> {
         self.durable.flush_at.filter(|_| {
             let replays = self.durable.is_resumed() && self.guest.is_some();
-            let waits = self.active_since.is_none() && !replays && self.durable.effects.is_empty();
+            let waits = !self.active.goes() && !replays && self.durable.effects.is_empty();
             self.held.is_some() && (!waits || self.unpinned().is_some())
         })
     }
@@ -305,7 +304,7 @@ impl Driver {
             (None, None) => return None,
         };
         let limit = self.run.work.plugin.policy.limits.active_time.duration();
-        Some(Wait { since, until, spent: limit.saturating_sub(self.active_left) })
+        Some(Wait { since, until, spent: limit.saturating_sub(self.active.left_before()) })
     }
 
     /// Keeps its place among the runs that wait with an instance.

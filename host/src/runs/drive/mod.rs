@@ -4,6 +4,7 @@
 //! It is spawned on the guests' runtime (or polled once on the request's thread, for tools that
 //! end at once), so a client that leaves never interrupts a commit.
 
+mod active;
 mod asking;
 mod durable;
 mod open;
@@ -20,6 +21,7 @@ use tokio::{
 };
 
 use self::{
+    active::Active,
     asking::Round,
     durable::Durable,
     open::{Answers, Open},
@@ -108,9 +110,7 @@ pub(super) struct Driver {
     deadline: Option<Instant>,
     /// When the newest request was taken up.
     taken_at: Instant,
-    /// Active time that is left, counted while `active_since` is some.
-    active_left: Duration,
-    active_since: Option<Instant>,
+    active: Active,
     grace_until: Option<Instant>,
     waited: bool,
     durable: Durable,
@@ -138,7 +138,7 @@ impl Driver {
         }
         Self {
             deadline: Some(now + client.patience(call).duration()),
-            active_left: run.work.plugin.policy.limits.active_time.duration(),
+            active: Active::new(run.work.plugin.policy.limits.active_time.duration(), runs.stalls.clone()),
             runs,
             request: Arc::new(start.request),
             reply: Some(start.reply),
@@ -157,7 +157,6 @@ impl Driver {
             open: None,
             place: None,
             taken_at: now,
-            active_since: None,
             grace_until: None,
             waited: false,
             durable: if kept { Durable::kept() } else { Durable::default() },
@@ -176,6 +175,7 @@ impl Driver {
     ) -> Self {
         run.becomes_durable(runs.tasks.leased());
         Self {
+            active: Active::new(task.active_left.duration(), runs.stalls.clone()),
             runs,
             request,
             reply: None,
@@ -195,8 +195,6 @@ impl Driver {
             place: None,
             deadline: None,
             taken_at: Instant::now(),
-            active_left: task.active_left.duration(),
-            active_since: None,
             grace_until: None,
             waited: true,
             durable: Durable::resumed(resuming, task),
@@ -297,11 +295,10 @@ impl Driver {
 
     fn next_timer(&self) -> Instant {
         let far = self.taken_at + Duration::from_secs(365 * 24 * 3600);
-        let active = self.active_since.map(|since| since + self.active_left);
         let unput = self.unput.as_ref().filter(|_| self.promoting.is_none());
         let put = unput.and_then(|round| round.retry_at);
         let (flush, park, replay) = (self.flushes_at(), self.parks_at(), self.durable.replay_until());
-        [self.deadline, active, self.grace_until, put, flush, park, replay]
+        [self.deadline, self.active.until(), self.grace_until, put, flush, park, replay]
             .into_iter()
             .flatten()
             .min()
@@ -372,13 +369,12 @@ impl Driver {
     /// Makes the instance's future; it starts when it is first polled.
     fn start(&mut self, permit: Permit) {
         self.permit = Some(permit);
-        let now = Instant::now();
         if self.durable.is_resumed() {
             // A replay is not charged; but one that stands still is none.
             let limit = self.run.work.plugin.policy.limits.active_time;
             self.durable.watch(limit.max(TaskRules::REPLAY_STILL).duration());
         } else {
-            self.active_since = Some(now);
+            self.active.start();
         }
         let (run, fuel_slice) = (self.run.clone(), self.runs.fuel_slice);
         let request = self.request.clone();
@@ -436,12 +432,12 @@ impl Driver {
         }
         // A guest that waits is told at once; it cleans up without a slot, within its grace.
         if let Some(round) = self.unput.take() {
-            self.active_since = Some(Instant::now());
+            self.active.start();
             round.cancel();
         }
         if let Some(open) = self.open.take() {
             self.admit = None;
-            self.active_since = Some(Instant::now());
+            self.active.start();
             open.give(Err(wit_call::InputError::Cancelled));
         }
         None
@@ -455,7 +451,7 @@ impl Driver {
         if self.durable.is_still(now, self.run.past.journal.calls()) {
             return self.host_failed("its replay stands still");
         }
-        if self.active_since.is_some_and(|since| since + self.active_left <= now) {
+        if self.active.until().is_some_and(|at| at <= now) {
             let limit = self.run.work.plugin.policy.limits.active_time;
             return Some(Outcome::of(
                 &self.run,

@@ -37,6 +37,26 @@ async fn what_a_paused_host_ran_goes_on_with_it() {
 }
 
 #[tokio::test]
+async fn a_pause_is_no_active_time() {
+    let policy = "[call]\ndeadline = \"100ms\"\nlinger = \"60s\"\n[limits]\nactive-time = \"6s\"";
+    // Once within its lease, once past it.
+    for lease in ["15s", "3s"] {
+        let config = format!("[store]\nlease = \"{lease}\"\ntakeover = \"1s\"");
+        let setup = Arc::new(Setup::new().plugin("probe", policy).config(&config));
+        let host = setup.mortal(&[]).await.expect("a host");
+        let client = host.client();
+        let works = client.task("nap", nap(4000)).await;
+        host.pause().await;
+        tokio::time::sleep(PAUSE).await;
+        host.signal("CONT");
+        let result = client.status(&works, "completed").await["result"].clone();
+        assert_eq!(text(&result), "slept 4000 ms", "with a lease of {lease}");
+        let active = result["_meta"]["layby/receipt"]["activeMs"].as_u64();
+        assert!(active.is_some_and(|ms| ms < 6000), "with a lease of {lease}: {active:?} ms");
+    }
+}
+
+#[tokio::test]
 async fn what_others_took_from_a_paused_host_it_leaves_alone() {
     let first = host().await;
     let (one, second) = (first.client(), first.beside().await);
