@@ -1,6 +1,7 @@
 //! The wire over HTTP: the MCP front for 2026-07-28, health and readiness, and the accept loop.
 
 mod auth;
+mod browser;
 mod front;
 mod guard;
 mod headers;

@@ -13,7 +13,7 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 
-use super::{App, auth::WELL_KNOWN, front, health, older, reply, socket::Impatient, tls::Tls};
+use super::{App, auth::WELL_KNOWN, browser, front, health, older, reply, socket::Impatient, tls::Tls};
 use crate::{base::Fault, config::ServeConfig};
 
 /// Largest head of a request: names, session headers and a mirrored parameter fit well.
@@ -146,8 +146,13 @@ async fn accept(
     }
 }
 
-/// One request to one answer; the paths are few enough for a match.
+/// One request to one answer, with what every answer tells a browser.
 pub(crate) async fn route(app: Arc<App>, peer: SocketAddr, request: Request<Body>) -> Response<Body> {
+    browser::guarded(choose(app, peer, request).await)
+}
+
+/// The answer itself; the paths are few enough for a match.
+async fn choose(app: Arc<App>, peer: SocketAddr, request: Request<Body>) -> Response<Body> {
     if let Some(refusal) = oversized(&request) {
         return refusal;
     }

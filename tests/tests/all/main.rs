@@ -5,6 +5,7 @@ mod attacks;
 mod auth;
 mod blobs;
 mod bridge;
+mod browser;
 mod cancel;
 mod catalog;
 mod clients;

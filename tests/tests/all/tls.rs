@@ -11,7 +11,7 @@ use layby_tests::{
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
 /// A folder whose configuration names a certificate and a key in it.
-fn setup() -> (Setup, [PathBuf; 2]) {
+pub(super) fn setup() -> (Setup, [PathBuf; 2]) {
     let setup = Setup::new().plugin("echo", "");
     let files = ["host.pem", "host.key"].map(|name| setup.root().join(name));
     let [certificate, key] = files.each_ref().map(|path| path.display().to_string());
@@ -19,7 +19,7 @@ fn setup() -> (Setup, [PathBuf; 2]) {
     (setup.config(&config), files)
 }
 
-fn put(authority: &Authority, files: &[PathBuf; 2]) {
+pub(super) fn put(authority: &Authority, files: &[PathBuf; 2]) {
     for (from, to) in authority.pair("DNS:localhost", 30).iter().zip(files) {
         replace(to, &std::fs::read(from).unwrap());
     }
@@ -32,19 +32,26 @@ async fn call(setup: &Setup, authority: &Authority, url: &str) -> Done {
     command::run(client).await
 }
 
+/// A host that lives as long as this, and its port.
+pub(super) async fn serve(setup: &Setup) -> (tokio::process::Child, u16) {
+    let mut serve = tokio::process::Command::from(setup.command());
+    let log = std::fs::File::create(setup.root().join("host.log")).unwrap();
+    serve.kill_on_drop(true).stdout(Stdio::piped()).stderr(log);
+    let mut serve = serve.spawn().unwrap();
+    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let url = line.split_whitespace().find(|word| word.starts_with("https://")).unwrap();
+    let port = url.trim_end_matches("/mcp").rsplit(':').next().unwrap().parse().unwrap();
+    (serve, port)
+}
+
 #[tokio::test]
 async fn a_certificate_is_served_and_renewed_without_a_restart() {
     let (setup, files) = setup();
     let [one, two] = [Authority::new(), Authority::new()];
     put(&one, &files);
     let log = setup.root().join("host.log");
-    let mut serve = tokio::process::Command::from(setup.command());
-    serve.kill_on_drop(true).stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
-    let mut serve = serve.spawn().unwrap();
-    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
-    let line = lines.next_line().await.unwrap().unwrap();
-    let url = line.split_whitespace().find(|word| word.starts_with("https://")).unwrap();
-    let port: u16 = url.trim_end_matches("/mcp").rsplit(':').next().unwrap().parse().unwrap();
+    let (_serve, port) = serve(&setup).await;
     let url = format!("https://localhost:{port}/mcp");
 
     let done = eventually("the plugin serves", || async {
