@@ -19,6 +19,13 @@ pub struct CatalogConfig {
     /// Largest function of a component, as code. A compiler's time and memory grow faster than a function does: one of
     /// 7 MB takes minutes. The largest of CPython's is below 512 KiB.
     pub max_function: ByteSize,
+    /// Functions of a component with code, in all of its modules. Each costs a compiler about 0.15 ms and 6 KiB however
+    /// small it is, and 5 bytes are enough for one: 1 MiB of such takes half a minute and more than a gigabyte. CPython
+    /// has 13,400.
+    pub max_functions: u32,
+    /// Code of all functions of a component together. Ordinary code takes a compiler 1 to 2 s a MiB, and at worst about 5;
+    /// the largest that JavaScript's tools build has 9 MiB.
+    pub max_code: ByteSize,
     /// Largest policy file. Written by hand, so 256 KiB is far more than any.
     pub max_policy: ByteSize,
     /// Plugins in the folder. 256 keeps a scan cheap and `tools/list` readable.
@@ -121,6 +128,8 @@ impl Default for CatalogConfig {
             poll: Millis(500),
             max_component: ByteSize::mib(64),
             max_function: ByteSize::mib(1),
+            max_functions: 50_000,
+            max_code: ByteSize::mib(32),
             max_policy: ByteSize::kib(256),
             max_plugins: 256,
             max_tools: 128,

@@ -303,6 +303,8 @@ fn catalog(c: &Config) -> Result<(), Wrong> {
     span("catalog", "poll", k.poll, false)?;
     size_at_least("catalog", "max-component", k.max_component, ByteSize(8))?;
     size_at_least("catalog", "max-function", k.max_function, ByteSize(1))?;
+    at_least("catalog", "max-functions", k.max_functions.into(), 1)?;
+    size_at_least("catalog", "max-code", k.max_code, ByteSize(1))?;
     size_at_least("catalog", "max-policy", k.max_policy, ByteSize(1))?;
     at_least("catalog", "max-plugins", k.max_plugins.into(), 1)?;
     at_least("catalog", "max-tools", k.max_tools.into(), 1)?;

@@ -9,10 +9,9 @@ use std::{
 
 use tokio::{runtime::Handle, time::timeout};
 use tokio_util::sync::CancellationToken;
-use wasmparser::{Parser, Payload};
 
 use super::{
-    Plugin,
+    Plugin, compile,
     declare::{self, Built, Declared},
     keep::Keep,
     problem::{Problem, neutral},
@@ -20,7 +19,7 @@ use super::{
     sealed, swap,
 };
 use crate::{
-    base::{ByteSize, Digest, Signed, Signers, read_file},
+    base::{Digest, Signed, Signers, read_file},
     capabilities::{Abort, Granted, Linked, Listing, Nobody, Prepared, Setup, is_secret, is_written, list},
     config::{CatalogConfig, Config, EnvValue, Grants, Limits, Policy, load_policy},
     engine::Engine,
@@ -342,11 +341,10 @@ impl Checker {
         let permit = if self.engine.is_compiled(digest) {
             None
         } else {
-            compiles(bytes, self.config.catalog.max_function)?;
+            compile::bounded(bytes, &self.config.catalog)?;
             Some(self.runtime.block_on(self.compiling.acquire()))
         };
-        let component =
-            self.engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
+        let component = compile::uncounted(&self.engine, digest, bytes)?;
         drop(permit);
         self.go_on()?;
         let prepared = self.linked.prepare(&component, bytes).map_err(|e| Problem::unfit(&e))?;
@@ -385,33 +383,6 @@ impl Checker {
         let built = declare::build(&declared, &plugin.policy, &self.config.catalog, false)?;
         Ok(Some((declared, built)))
     }
-}
-
-/// Refuses what would take a compiler more time and memory than its size tells, before it sees that: it cannot be
-/// interrupted. A function may have `most` bytes of code.
-pub(super) fn compiles(bytes: &[u8], most: ByteSize) -> Result<(), Problem> {
-    let mut depth = 0_usize;
-    // What cannot be read is the engine's to refuse.
-    for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
-        match payload {
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::CodeSectionEntry(body) if body.range().len() > most.as_usize() => {
-                return Err(Problem::too_large(format!(
-                    "a function of the component has {} bytes of code, more than `max-function` allows ({most})",
-                    body.range().len()
-                )));
-            }
-            _ => {}
-        }
-        if depth > CatalogConfig::NESTED {
-            let most = CatalogConfig::NESTED;
-            return Err(Problem::not_a_component(format!(
-                "more than {most} components lie within each other"
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Logs what is odd about a component that is served all the same.

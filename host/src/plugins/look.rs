@@ -2,6 +2,7 @@
 
 use super::{
     check::{self, Stop},
+    compile::compile,
     declare::{self, Declared},
     problem::Problem,
 };
@@ -52,9 +53,7 @@ pub(crate) async fn look_by(
     bytes: &[u8],
     config: &Config,
 ) -> Result<Looked, Stop> {
-    check::compiles(bytes, config.catalog.max_function)?;
-    let component =
-        engine.component(digest, bytes).map_err(|e| Problem::not_a_component(format!("{e:#}")))?;
+    let component = compile(engine, digest, bytes, &config.catalog)?;
     let prepared = linked.prepare(&component, bytes).map_err(|e| Problem::unfit(&e))?;
     check::remark("inspected", &prepared);
     let (bounds, slice) = (&config.catalog, config.host.fuel_slice);

@@ -1,6 +1,7 @@
 //! Folder to catalog: scan, check, swap, pin by digest, policy files.
 
 mod check;
+mod compile;
 mod cost;
 mod declare;
 mod headers;
@@ -40,6 +41,7 @@ use crate::{
 };
 
 pub use check::Stop;
+pub use compile::compile;
 pub use look::{Looked, look};
 #[cfg(feature = "fuzzing")]
 pub(crate) use look::{declared, look_by};

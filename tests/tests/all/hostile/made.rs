@@ -16,6 +16,8 @@ pub(super) fn all() -> Vec<Made> {
         ("made-types", types(60), "plugin_not_a_component", "limit"),
         ("made-lists", lists(50_000), "plugin_not_a_component", "deep"),
         ("made-function", function(2 << 20), "plugin_too_large", "max-function"),
+        ("made-small-functions", small(64 << 20), "plugin_too_large", "max-functions"),
+        ("made-code", code(63), "plugin_too_large", "max-code"),
         ("made-functions", functions(), "plugin_bad_function", "20000 functions"),
         ("made-cut", cut(), "plugin_not_a_component", ""),
     ]
@@ -131,6 +133,25 @@ fn function(bytes: usize) -> Vec<u8> {
     let body = [vec![0], [0x42, 1, 0x1a].repeat(bytes / 3), vec![0x0b]].concat();
     let code = [&[1], &leb(body.len())[..], &body].concat();
     of_module(&[section(1, &[1, 0x60, 0, 0]), section(3, &[1, 0]), section(10, &code)].concat())
+}
+
+/// As many functions as fit into a component of this size: each takes a compiler as long as one of 150 bytes.
+fn small(most: usize) -> Vec<u8> {
+    let count = most / 4 - 1000;
+    let kinds = [leb(count), vec![0; count]].concat();
+    let code = [leb(count), [2, 0, 0x0b].repeat(count)].concat();
+    of_module(&[section(1, &[1, 0x60, 0, 0]), section(3, &kinds), section(10, &code)].concat())
+}
+
+/// Ordinary functions, with so many MiB of code together.
+fn code(mib: usize) -> Vec<u8> {
+    // i64.const 1, drop
+    let body = [vec![0], [0x42, 1, 0x1a].repeat(1365), vec![0x0b]].concat();
+    let body = [leb(body.len()), body].concat();
+    let count = (mib << 20) / body.len();
+    let kinds = [leb(count), vec![0; count]].concat();
+    let code = [leb(count), body.repeat(count)].concat();
+    of_module(&[section(1, &[1, 0x60, 0, 0]), section(3, &kinds), section(10, &code)].concat())
 }
 
 /// 20,000 exported functions.
