@@ -147,6 +147,22 @@ async fn an_export_is_replayed_elsewhere_and_against_another_build() {
     assert_eq!((unknown.code, unknown.json()["error"]["code"].as_str()), (Some(4), Some("task_unknown")));
 }
 
+/// What somebody sends to be replayed is compiled within the bounds of a load, too.
+#[tokio::test]
+async fn what_no_host_would_compile_is_not_compiled_for_a_replay() {
+    let host = host().await;
+    let id = asked(&host).await;
+    let vast = wat::parse_str(format!("(component (core module {}))", "(func)".repeat(60_000))).unwrap();
+    let file = host.setup().root().join("vast.wasm");
+    fs::write(&file, vast).expect("a component");
+    let file = file.to_str().expect("a path in UTF-8");
+    let refused = host.command(&["replay", &id, "--plugin", file]).await;
+    assert_eq!((refused.code, refused.json()["error"]["code"].as_str()), (Some(4), Some("plugin_too_large")));
+    assert!(refused.out.contains("max-functions"), "{refused:?}");
+    let refused = host.command(&["plugins", "check", file, "--name", "probe"]).await;
+    assert_eq!((refused.code, refused.json()["error"]["code"].as_str()), (Some(4), Some("plugin_too_large")));
+}
+
 #[tokio::test]
 async fn an_upgrade_is_rehearsed_before_it_is_made() {
     let host = host().await;

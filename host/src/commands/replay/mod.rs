@@ -24,9 +24,10 @@ use crate::{
     capabilities::{
         self, Abort, Began, Flights, Granted, Linked, Response, Setup, call_tool_result, journal_key,
     },
-    config::{CatalogConfig, Config},
+    config::Config,
     engine::{Engine, SEMANTICS},
     journal::{Header, Journal, Mismatch},
+    plugins::{Problem, compile},
     runs::{Settings, Unread},
     store::{End, Vault},
 };
@@ -80,7 +81,7 @@ pub(crate) fn run(args: Args, mut config: Config, out: Out) -> Result<Exit, Fail
     store::block_on(async {
         let recorded = export::find(&args.what, &config).await?;
         let bytes = match &args.plugin {
-            Some(file) => read_file(file, CatalogConfig::default().max_component)
+            Some(file) => read_file(file, config.catalog.max_component)
                 .map_err(|why| Failure::refused("file_unreadable", format!("{}: {why}", file.display())))?,
             None => kept_component(&recorded, &config)?,
         };
@@ -141,9 +142,8 @@ pub(super) async fn replay(
         .request(header)
         .ok_or_else(|| Failure::refused("journal_damaged", "its arguments cannot be read"))?;
     let digest = Digest::of(bytes);
-    let component = engine
-        .component(digest, bytes)
-        .map_err(|e| Failure::refused("plugin_not_a_component", format!("{e:#}")))?;
+    // Somebody may have sent it: what a host would not compile is not compiled here either.
+    let component = compile(engine, digest, bytes, &config.catalog).map_err(|problem| refused(&problem))?;
     let prepared = Linked::new(engine)?
         .prepare(&component, bytes)
         .map_err(|e| Failure::refused("plugin_wrong_world", e.to_string()))?;
@@ -170,6 +170,11 @@ pub(super) async fn replay(
     };
     let (ended, _) = capabilities::call(&prepared, setup, &request).await;
     Ok(judge(ended, recorded, journal.is_live()))
+}
+
+/// Why a host would not have this component.
+pub(super) fn refused(problem: &Problem) -> Failure {
+    Failure::refused(problem.code, format!("{}. {}", problem.reason, problem.advice))
 }
 
 /// What the run began with.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Verdict, engine, export::Recorded, line, replay, show::Viewer};
+use super::{Verdict, engine, export::Recorded, line, refused, replay, show::Viewer};
 use crate::{
     base::{Digest, Piece, neutral_line, read_file},
     commands::{
@@ -13,7 +13,7 @@ use crate::{
         out::Out,
         store,
     },
-    config::{CatalogConfig, Config, TaskRules},
+    config::{Config, TaskRules},
     engine::Engine,
     plugins::{Stop, look},
     store::Task,
@@ -51,7 +51,7 @@ enum Change {
 /// # Errors
 /// The file is no plugin; the data folder does not know the plugin, or cannot be used.
 pub(crate) fn run(args: &Args, config: &Config, out: Out) -> Result<Exit, Failure> {
-    let bytes = read_file(&args.file, CatalogConfig::default().max_component)
+    let bytes = read_file(&args.file, config.catalog.max_component)
         .map_err(|e| Failure::refused("file_unreadable", format!("{}: {e}", args.file.display())))?;
     let stem = args.file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let name = args.name.as_deref().unwrap_or(stem);
@@ -105,9 +105,6 @@ async fn rehearse(
 
 /// What the new build lists, as a row of the store has it.
 async fn listed(engine: &Engine, bytes: &[u8], config: &Config) -> Result<String, Failure> {
-    let refused = |problem: &crate::plugins::Problem| {
-        Failure::refused(problem.code, format!("{}. {}", problem.reason, problem.advice))
-    };
     match look(engine, Digest::of(bytes), bytes, config).await {
         Ok(looked) => match &looked.problem {
             Some(problem) => Err(refused(problem)),
