@@ -35,7 +35,7 @@ pub use bindings::layby::plugin::{call as wit_call, types as wit_types};
 pub use answers::describe as describe_answer;
 pub use clock::Began;
 pub use files::{Granted, describe_change, is_secret, is_written};
-pub use http::{Flights, describe as describe_exchange};
+pub use http::{Flights, describe as describe_exchange, is_plain_path};
 pub use link::{Exports, Linked, Prepared, Unfit};
 pub use nobody::Nobody;
 pub use result::{NotMcp, call_tool_result, completion, get_prompt_result, is_silent, read_resource_result};

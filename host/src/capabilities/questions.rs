@@ -91,6 +91,12 @@ fn check_url(text: &str) -> Result<(), String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("`url` may not carry a user name or password".into());
     }
+    // Browsers forgive these, and other readers see another host: `https://good\@evil/`.
+    let authority =
+        text.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    if text.contains('\\') || authority.is_none_or(|a| a.is_empty() || a.contains(['@', '%'])) {
+        return Err("`url` can be read as two addresses: write it as https://host/path".into());
+    }
     // Parsing forgives spaces, tabs and line ends; whoever shows the text would not.
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("`url` has white space or control characters".into());
@@ -280,6 +286,16 @@ mod tests {
             "https://u:p@x/",
             "https://x/a b",
             "https://x/\n",
+            "https://@x/",
+            "https:@x/",
+            "https:x/",
+            "https:/x/",
+            "https:///x/",
+            r"https:\\x/",
+            r"https://good.example\@evil.example/",
+            r"https://good.example\.evil.example/",
+            "https://good%2eexample/",
+            "https://good.example%2f@evil.example/",
         ] {
             assert!(url(bad).is_err(), "{bad:?}");
         }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use crate::{base::Millis, config::CallPolicy, store::QuestionKind};
+use crate::{base::Millis, capabilities::is_plain_path, config::CallPolicy, store::QuestionKind};
 
 /// What the client declared with this request (MCP 2026-07-28, client capabilities).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,7 +175,11 @@ fn url_under(prefix: &str, url: &str) -> bool {
         && prefix.host_str() == url.host_str()
         && prefix.port_or_known_default() == url.port_or_known_default();
     let base = prefix.path().trim_end_matches('/');
-    same_origin && url.path().strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    // Whoever serves it may decode what was compared encoded.
+    let within = base.is_empty() || is_plain_path(url.path());
+    same_origin
+        && within
+        && url.path().strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -194,6 +198,34 @@ mod tests {
             ("https://a.example/", "http://a.example/", false),
             ("https://a.example/", "https://me@a.example/", false),
             ("https://a.example/x", "https://a.example/x/../y", false),
+            ("https://a.example/x", "HTTPS://A.Example:443/x/y?z#w", true),
+            ("https://a.example:8443/x", "https://a.example:8443/x/y", true),
+            ("https://a.example:8443/", "https://a.example/", false),
+            ("https://a.example/", "https://a.example@evil.example/", false),
+            ("https://a.example/", "https://a.example:443@evil.example/", false),
+            ("https://a.example/", "https://evil.example/https://a.example/", false),
+            ("https://a.example/", "https://evil.example?https://a.example/", false),
+            ("https://a.example/", "https://evil.example#@a.example/", false),
+            ("https://a.example/", r"https://evil.example\a.example/", false),
+            ("https://a.example/", r"https://evil.example\@a.example/", false),
+            ("https://a.example/", "https://a.example./", false),
+            ("https://a.example/", "https://xa.example/", false),
+            ("https://a.example/", "https://a.example%2eevil.example/", false),
+            ("https://a.example/", "https://a.example%2f.evil.example/", false),
+            ("https://a.example/", "blob:https://a.example/x", false),
+            ("https://127.0.0.1/", "https://127.1.evil.example/", false),
+            ("https://a.example/x", "https://a.example/X", false),
+            ("https://a.example/x", "https://a.example/%78/y", false),
+            ("https://a.example/x", "https://a.example/x%2fy", false),
+            ("https://a.example/x", "https://a.example/x/%2e%2e/y", false),
+            ("https://a.example/x", "https://a.example/x/.%2E/y", false),
+            ("https://a.example/x", "https://a.example/x/..%2fy", false),
+            ("https://a.example/x", "https://a.example/x/..%5cy", false),
+            ("https://a.example/x", "https://a.example/x/%252e%252e%252fy", false),
+            ("https://a.example/x", r"https://a.example/x\..\y", false),
+            ("https://a.example/x", "https://a.example//x/y", false),
+            ("https://a.example/x", "https://a.example/x/..;/y", false),
+            ("https://a.example/x", "https://a.example/x/%00/y", false),
             ("https://", "https://any.example/", true),
             ("https://", "http://any.example/", false),
             ("https://", "not a url", false),
