@@ -23,7 +23,7 @@ use process::{Cores, Programs};
 use table::Table;
 
 /// Guests that the rows call.
-const GUESTS: [&str; 3] = ["echo", "echo-minimal", "probe"];
+const GUESTS: [&str; 4] = ["echo", "echo-minimal", "probe", "plain"];
 
 /// Options.
 #[derive(clap::Args)]

@@ -32,12 +32,8 @@ active-time = "1h"
 ask = ["form"]
 "#;
 
-const QUICK_TASKS: &str = r#"
-[tools.burn.call]
-deadline = "100ms"
-[tools.nap.call]
-deadline = "100ms"
-"#;
+/// A tool of a guest whose calls are tasks soon.
+const QUICK_TASKS: [(&str, &str); 2] = [("probe", "nap"), ("plain", "spin")];
 
 /// Plugins, database, configuration and log of one host.
 pub(super) struct Data {
@@ -76,8 +72,8 @@ impl Data {
             component.extend_from_slice(&custom_section(name)?);
         }
         policy.push_str(POLICY);
-        if guest == "probe" {
-            policy.push_str(QUICK_TASKS);
+        for (_, tool) in QUICK_TASKS.iter().filter(|(of, _)| *of == guest) {
+            policy.push_str(&format!("[tools.{tool}.call]\ndeadline = \"100ms\"\n"));
         }
         self.put(name, &policy, &component)
     }

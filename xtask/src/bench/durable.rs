@@ -178,6 +178,8 @@ fn parked(programs: &Programs, effort: Effort, table: &mut Table) -> Result<()> 
 /// What tasks leave behind in the memory of the host that parked them.
 fn parks_itself(programs: &Programs, effort: Effort) -> Result<Row> {
     let data = data(programs, "parks", PARKS)?;
+    // The database's own pages, which are bounded, would still be coming in.
+    data.configure("[store]\npage-cache = \"256KiB\"\n")?;
     let server = programs.host(&data)?;
     let make = |count: u32| {
         let count = count.to_string();

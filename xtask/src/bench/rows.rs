@@ -105,7 +105,8 @@ pub(super) fn poll(programs: &Programs, effort: Effort, table: &mut Table) -> Re
     let mut data = Data::with(&programs.folder, "poll", &["probe"])?;
     let spinners: Vec<_> = (1..=SPINNING).map(|number| format!("spin{number}")).collect();
     for name in &spinners {
-        data.add("probe", name, true)?;
+        // One without resources: their names have no prefix.
+        data.add("plain", name, true)?;
     }
     let server = programs.host(&data)?;
     let tasks = POLLED.to_string();
@@ -117,7 +118,7 @@ pub(super) fn poll(programs: &Programs, effort: Effort, table: &mut Table) -> Re
     let long = Effort { seconds: effort.seconds * 2.0, ..effort };
     let idle = drive(programs, &server, "poll", 16, long, &paced)?;
     let idle = Row::driven("p99 of 500 polls/s, idle", Unit::P99, &idle);
-    let tools: Vec<_> = spinners.iter().map(|name| format!("{name}_burn")).collect();
+    let tools: Vec<_> = spinners.iter().map(|name| format!("{name}_spin")).collect();
     let mut start = vec!["start", "--url", &server.url];
     tools.iter().for_each(|tool| start.extend(["--tool", tool]));
     programs.drive(&start)?;
