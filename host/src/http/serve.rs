@@ -6,6 +6,7 @@ use axum::{
     body::Body,
     http::{HeaderValue, Method, Request, Response, StatusCode, header},
 };
+use futures::FutureExt as _;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -124,8 +125,7 @@ async fn accept(
         let stop = stop.clone();
         tokio::spawn(async move {
             let service = service_fn(move |request: Request<Incoming>| {
-                let answered = route(app.clone(), peer, request.map(Body::new));
-                async move { Ok::<_, Infallible>(answered.await) }
+                route(app.clone(), peer, request.map(Body::new)).map(Ok::<_, Infallible>)
             });
             let socket = Impatient::new(socket, patience);
             // Errors here are the client's: it broke off, or sent what is not TLS or HTTP.

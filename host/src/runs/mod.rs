@@ -246,7 +246,8 @@ impl Runs {
         // No older revision has tasks, whatever its client says.
         call.client.tasks &= matches!(call.asks, Asks::Retry);
         if let (Asks::Retry, Some(state)) = (&call.asks, call.input.state.take()) {
-            return self.again(call, &state).await;
+            // Rare ways are kept out of the future of every call, which is copied as it is made.
+            return Box::pin(self.again(call, &state)).await;
         }
         match call.target {
             Target::Tool { .. } => self.call_tool(call).await,
@@ -267,7 +268,7 @@ impl Runs {
         if let Some(key) = &key {
             match self.tasks.keyed(&call.principal, name, key).await {
                 Ok(None) => {}
-                Ok(Some(task)) => return self.attach(call, tool.as_deref(), task).await,
+                Ok(Some(task)) => return Box::pin(self.attach(call, tool.as_deref(), task)).await,
                 Err(fault) => return Answer::Error(fault),
             }
         }
@@ -295,7 +296,7 @@ impl Runs {
             Err(fault) => return Answer::Error(fault),
         };
         match key {
-            Some(key) => self.call_keyed(run, key, request, input.responses).await,
+            Some(key) => Box::pin(self.call_keyed(run, key, request, input.responses)).await,
             None => self.launch(run, request, None, input.responses).await,
         }
     }
