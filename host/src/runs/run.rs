@@ -92,7 +92,7 @@ pub(super) struct Run {
     /// Whether effects wait for a commit, and those that do.
     durable: AtomicBool,
     /// The right to act for the task that it has become.
-    leased: OnceLock<Leased>,
+    leased: Mutex<Option<Leased>>,
     commits: Mutex<Vec<oneshot::Sender<()>>>,
     pub(super) to_commit: Notify,
     pub(super) to_commit_soon: Notify,
@@ -143,7 +143,7 @@ impl Run {
             sleep: Mutex::new(None),
             slept: Notify::new(),
             durable: AtomicBool::new(false),
-            leased: OnceLock::new(),
+            leased: Mutex::default(),
             commits: Mutex::default(),
             to_commit: Notify::new(),
             to_commit_soon: Notify::new(),
@@ -221,8 +221,13 @@ impl Run {
     /// From now on no effect begins before its start is committed. Said before the journal is looked at for the first
     /// commit: what was recorded without waiting is then in it.
     pub(super) fn becomes_durable(&self, leased: Leased) {
-        let _ = self.leased.set(leased);
+        lock(&self.leased).get_or_insert(leased);
         self.durable.store(true, Ordering::SeqCst);
+    }
+
+    /// The store has refused its row for certain: nobody else can go on with it, and its effects need no lease.
+    pub(super) fn has_no_row(&self) {
+        lock(&self.leased).take();
     }
 
     /// The effects that wait for a commit, taken.
@@ -384,7 +389,7 @@ impl Caller for Run {
     }
 
     fn may_send(&self) -> bool {
-        self.leased.get().is_none_or(Leased::lasts)
+        lock(&self.leased).as_ref().is_none_or(Leased::lasts)
     }
 
     fn granted(&self) -> Option<Arc<Granted>> {

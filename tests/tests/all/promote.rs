@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use layby_tests::{Host, Setup, client::TASKS, eventually, result_code, text};
+use layby_tests::{Host, Recorder, Setup, client::TASKS, eventually, result_code, text};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
@@ -235,6 +235,32 @@ async fn a_call_that_cannot_be_promoted_ends_inline() {
     assert!(host.log().contains("cannot promote, holding the call"));
     lock.execute("ROLLBACK").await.unwrap();
     assert_eq!(host.tasks().await, Vec::<Value>::new());
+}
+
+/// Nor is its work lost where the lease runs out meanwhile: without a row nobody else could go on with it.
+#[tokio::test]
+async fn a_call_that_is_no_task_sends_without_a_lease() {
+    let server = Recorder::start().await;
+    let config = "[store]\nbusy-timeout = \"300ms\"\nlease = \"2s\"\ntakeover = \"1s\"";
+    let policy = format!(
+        "[call]\ndeadline = \"100ms\"\nhold = \"50s\"\n[grants]\nhttp = [{{ allow = \"POST {}/*\" }}]",
+        server.origin()
+    );
+    let host = Setup::probe(&policy).config(config).start().await;
+    let mut lock = locked(&host).await;
+    let requests: Vec<Value> =
+        (0..4).map(|n| json!({ "method": "POST", "url": format!("{}/{n}", server.origin()) })).collect();
+    let client = host.client();
+    let fetch = json!({ "requests": requests, "nap_ms": 1000 });
+    let call = tokio::spawn(async move { client.call("fetch", fetch).await });
+    server.reached(4).await;
+    lock.execute("ROLLBACK").await.unwrap();
+    let reply = call.await.unwrap();
+    let result = reply.result();
+    assert!(result.get("taskId").is_some() || result["isError"] != true, "{result}");
+    let lines: Vec<String> = (0..4).map(|n| format!("POST /{n}")).collect();
+    assert_eq!(server.lines(), lines, "each is sent once, in order");
+    assert!(host.log().contains("cannot promote, holding the call"), "{}", host.log());
 }
 
 /// A host with as many tasks as it may have promotes once one has ended.

@@ -181,6 +181,7 @@ impl Driver {
             }
             Err(fault) => fault,
         };
+        self.not_a_row(&fault);
         match fault.code {
             // Somebody cancelled between the question and its commit: the signal is on its way.
             "task_cancelling" => {
@@ -208,6 +209,9 @@ impl Driver {
     async fn commit_round(&mut self, round: &Round) -> Result<store::Task, Fault> {
         self.charge();
         let rows = self.rows(&round.slots);
+        if self.held.is_none() {
+            self.run.becomes_durable(self.runs.tasks.leased());
+        }
         let (pieces, left) = (self.pieces(), self.active_left());
         if let Some(held) = &self.held {
             let policy = self.run.work.policy();

@@ -161,7 +161,6 @@ impl Driver {
     /// What the row's journal lacks, to be committed with whatever comes next. Stays to be asked for again until
     /// [`Driver::saved`].
     pub(super) fn pieces(&mut self) -> Vec<Piece> {
-        self.run.becomes_durable(self.runs.tasks.leased());
         let past = &self.run.past;
         if past.journal.pinned().is_some() && !self.durable.kept {
             // There is nothing that a header could lead to.

@@ -41,6 +41,7 @@ impl Driver {
     /// Begins to make the run a task.
     fn promote(&mut self) {
         // From here on no effect starts and no question is shown before all that came earlier is committed.
+        self.run.becomes_durable(self.runs.tasks.leased());
         let pieces = self.pieces();
         let new = new_task(&self.run, Vec::new(), self.active_left());
         let runs = self.runs.clone();
@@ -57,7 +58,18 @@ impl Driver {
                 self.answer(Answer::Task(Box::new(task)));
                 None
             }
-            Err(fault) => self.not_promoted(fault),
+            Err(fault) => {
+                self.not_a_row(&fault);
+                self.not_promoted(fault)
+            }
+        }
+    }
+
+    /// The store did not make a row of the run: where that is certain, the run is its caller's alone again.
+    pub(super) fn not_a_row(&self, fault: &Fault) {
+        let certain = ["store_locked", "store_full", "too_many_tasks", "too_many_waiting"];
+        if self.held.is_none() && certain.contains(&fault.code) {
+            self.run.has_no_row();
         }
     }
 
