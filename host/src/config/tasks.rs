@@ -98,8 +98,9 @@ impl TaskRules {
     /// How long a host leaves alone what only another one can go on with, before it looks again: its keys and its version
     /// do not change while it runs, but what it is told of the task may have been a mistake.
     pub const FOREIGN_RETRY: Millis = Millis::from_secs(600);
-    /// Tasks of that kind that a host remembers: each look names them all. What is more waits for [`Self::HOST_RETRY`].
-    pub const FOREIGN: usize = 1000;
+    /// Tasks of that kind that a host remembers, the newest: each look names them all, and half a megabyte is no burden. One
+    /// that it has forgotten costs it another look into its journal.
+    pub const FOREIGN: usize = 10_000;
     /// A sleep with less left does not give its room to others before its `linger`: a sleep that is over is looked for each
     /// second, and then has a replay before it.
     pub const WORTH_PARKING: Millis = Millis::from_secs(2);

@@ -20,7 +20,7 @@ use super::{
     target::{Kind, Subject, Work},
 };
 use crate::{
-    base::{ByteSize, Class, Digest, Fault, Principal},
+    base::{ByteSize, Class, Digest, Fault, Principal, TaskId},
     capabilities::Request,
     config::TaskRules,
     engine::SEMANTICS,
@@ -76,7 +76,15 @@ impl Slot {
     }
 }
 
-/// Why a claimed task is not gone on with.
+/// A journal that can be gone on with.
+struct Opened {
+    kept: Kept,
+    settings: Settings,
+    /// How many pieces it had.
+    pieces: u32,
+}
+
+/// Why a task is not gone on with.
 enum Stop {
     /// Something on our side.
     Host(String),
@@ -238,6 +246,11 @@ impl Runs {
 
     async fn resume(self: Arc<Self>, found: Task, share: OwnedSemaphorePermit, slot: Option<Slot>) {
         let alone = found.attempts > 0;
+        // Before the claim: a host that cannot go on with it leaves no trace in its row, and keeps nobody from it.
+        let mut opened = self.opened(found.id).await;
+        if let Err(stop @ (Stop::Closed(_) | Stop::Version(_))) = &opened {
+            return self.leave_to_others(&found, stop);
+        }
         let (held, task) = match self.tasks.claim(&found, alone).await {
             Ok(Some(claimed)) => claimed,
             Ok(None) => return,
@@ -246,7 +259,11 @@ impl Runs {
                 return;
             }
         };
-        match self.past_of(&task, found.crashes()).await {
+        // A holder that was taken for dead may have written in between; from the claim on it cannot.
+        if !matches!(&opened, Ok(opened) if opened.pieces == task.pieces) {
+            opened = self.opened(task.id).await;
+        }
+        match self.past_of(&task, found.crashes(), opened).await {
             Ok((run, request)) => {
                 tracing::debug!(task = %task.id, plugin = task.plugin, tool = task.tool, "resuming");
                 run.became(task.id);
@@ -260,8 +277,49 @@ impl Runs {
         }
     }
 
+    /// The journal of a task, and what it began with.
+    async fn opened(&self, id: TaskId) -> Result<Opened, Stop> {
+        let pieces = self.tasks.journal(id).await.map_err(|fault| Stop::Host(fault.to_string()))?;
+        let kept = Kept::open(&pieces).map_err(unreadable)?;
+        if kept.header.semantics != SEMANTICS {
+            let text =
+                "it began under another version's rules of WebAssembly, and waits for a host that has them";
+            return Err(Stop::Version(text.into()));
+        }
+        let settings = Settings::read(&kept.header, Some(&self.vault)).map_err(|why| match why {
+            Unread::Closed(closed) => Stop::Closed(closed),
+            Unread::NoKey => Stop::Host(why.to_string()),
+            Unread::Damaged(_) => no_valid("settings"),
+        })?;
+        let pieces = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
+        Ok(Opened { kept, settings, pieces })
+    }
+
+    /// Looks for others from now on.
+    fn leave_to_others(&self, task: &Task, stop: &Stop) {
+        self.resumes.foreign.note(task.id, Instant::now());
+        match stop {
+            Stop::Closed(closed) => {
+                let whose = format!(
+                    "the task {} of {} is not resumed here, nor are others like it",
+                    task.id, task.plugin
+                );
+                self.vault.tell(Sealed::Settings, &whose, closed);
+            }
+            Stop::Host(why) | Stop::Version(why) | Stop::Limit(why) => {
+                tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, "left to other hosts: {why}");
+            }
+            Stop::Ends(fault) => tracing::warn!(task = %task.id, "left to other hosts: {fault}"),
+        }
+    }
+
     /// The run that `task` is, with all that it has behind it. `crashes`: resumes of it alone that ended with their process.
-    async fn past_of(&self, task: &Task, crashes: u32) -> Result<(Arc<Run>, Arc<Request>), Stop> {
+    async fn past_of(
+        &self,
+        task: &Task,
+        crashes: u32,
+        opened: Result<Opened, Stop>,
+    ) -> Result<(Arc<Run>, Arc<Request>), Stop> {
         if self.plugins.is_revoked(task.digest) {
             return Err(Stop::Ends(Fault::revoked(task.digest)));
         }
@@ -269,24 +327,9 @@ impl Runs {
             let text = format!("The task was resumed alone {crashes} times, and each time the host crashed.");
             return Err(Stop::Ends(Fault::internal("resume_crashes", text)));
         }
-        let host = |fault: Fault| Stop::Host(fault.to_string());
-        let pieces = self.tasks.journal(task.id).await.map_err(host)?;
-        let kept = Kept::open(&pieces).map_err(unreadable)?;
+        let Opened { kept, settings, .. } = opened?;
         let header = &kept.header;
-        if header.semantics != SEMANTICS {
-            let text =
-                "it began under another version's rules of WebAssembly, and waits for a host that has them";
-            return Err(Stop::Version(text.into()));
-        }
-        let damaged = |what: &str| {
-            Stop::Ends(Fault::internal("journal_damaged", format!("The task's journal has no valid {what}.")))
-        };
-        let settings = Settings::read(header, Some(&self.vault)).map_err(|why| match why {
-            Unread::Closed(closed) => Stop::Closed(closed),
-            Unread::NoKey => Stop::Host(why.to_string()),
-            Unread::Damaged(_) => damaged("settings"),
-        })?;
-        let request = settings.request(header).ok_or_else(|| damaged("arguments"))?;
+        let request = settings.request(header).ok_or_else(|| no_valid("arguments"))?;
         let budget = settings.limits.fuel.saturating_mul(TaskRules::REPLAYS);
         if task.replayed >= budget {
             return Err(Stop::Limit(over_budget(task, budget)));
@@ -333,32 +376,16 @@ impl Runs {
         self.tasks.hand_back(held, Some(retry), true).await
     }
 
-    /// The same for what another host may go on with at once, and this one cannot.
-    async fn leave_to_others(&self, held: Held) -> Result<Task, Fault> {
-        if self.resumes.foreign.note(held.id, Instant::now()) {
-            self.tasks.hand_back(held, None, true).await
-        } else {
-            self.wait_for_host(held).await
-        }
-    }
-
     async fn give_up(&self, held: Held, task: &Task, stop: Stop) {
         let given = match stop {
-            Stop::Host(why) => {
+            Stop::Host(why) | Stop::Version(why) => {
                 tracing::error!(task = %task.id, plugin = task.plugin, tool = task.tool, "not resumed now: {why}");
                 self.wait_for_host(held).await
             }
+            // Its header does not change: before the claim it was open.
             Stop::Closed(closed) => {
-                let whose = format!(
-                    "the task {} of {} is not resumed now, nor are others like it",
-                    task.id, task.plugin
-                );
-                self.vault.tell(Sealed::Settings, &whose, &closed);
-                self.leave_to_others(held).await
-            }
-            Stop::Version(why) => {
-                tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, "left to other hosts: {why}");
-                self.leave_to_others(held).await
+                tracing::error!(task = %task.id, plugin = task.plugin, tool = task.tool, "not resumed now: {closed}");
+                self.wait_for_host(held).await
             }
             Stop::Limit(text) => {
                 tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, limit = "replay", "{text}");
@@ -383,6 +410,10 @@ fn over_budget(task: &Task, budget: u64) -> String {
          limits.fuel = {budget}. Ask or sleep less often after much work, or raise limits.fuel.",
         task.tool, task.resumed, task.replayed
     )
+}
+
+fn no_valid(what: &str) -> Stop {
+    Stop::Ends(Fault::internal("journal_damaged", format!("The task's journal has no valid {what}.")))
 }
 
 fn unreadable(damaged: Damaged) -> Stop {

@@ -114,7 +114,7 @@ async fn a_task_waits_for_its_key_and_an_older_one_opens() {
     // A key of its own is made.
     let mut host = host.restart().await;
     answer(&host, &id).await;
-    let what = format!("the task {id} of probe is not resumed now");
+    let what = format!("the task {id} of probe is not resumed here");
     eventually("it is logged", || async { host.log().contains(&what).then_some(()) }).await;
     let log = host.log();
     assert!(log.contains(CLOSED) && log.contains("store.seal-key"), "{log}");
