@@ -49,7 +49,15 @@ pub async fn bind(config: &ServeConfig, authenticated: bool) -> anyhow::Result<T
              closed to others."
         );
     }
-    TcpListener::bind(address).await.map_err(|e| anyhow::anyhow!("cannot listen on {address}: {e}"))
+    TcpListener::bind(address).await.map_err(|e| {
+        let mend = match e.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "; another host may be running there: end it, or choose another address with --listen"
+            }
+            _ => "; choose another address with --listen",
+        };
+        anyhow::anyhow!("cannot listen on {address}: {e}{mend}")
+    })
 }
 
 /// A server that accepts until it is stopped.
