@@ -34,7 +34,7 @@ type All = Arc<Mutex<Vec<Seen>>>;
 
 /// The server; it ends with this value.
 ///
-/// It answers `/hang` never, `/slow/MS` late, `/size/N` with so many bytes, `/status/N` with that status, `/away` with a
+/// It answers `/hang` never, `/drip` with a byte each 50 ms and no end, `/slow/MS` late, `/size/N` with so many bytes, `/status/N` with that status, `/away` with a
 /// redirect, and all else with `ok N`, where N counts the requests.
 pub struct Recorder {
     address: SocketAddr,
@@ -84,7 +84,7 @@ impl Recorder {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Requests for `/hang` whose clients are still there.
+    /// Requests for `/hang` and `/drip` whose clients are still there.
     pub fn waiting(&self) -> usize {
         Arc::strong_count(&self.hanging) - 1
     }
@@ -123,6 +123,14 @@ async fn answer(State((all, hanging)): State<(All, Weak<()>)>, request: Request)
             // Dropped when the client leaves.
             let _held = hanging.upgrade();
             std::future::pending().await
+        }
+        [_, "drip"] => {
+            // Dropped when the client leaves.
+            let drops = futures::stream::unfold(hanging.upgrade(), async |held| {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                Some((Ok::<_, std::convert::Infallible>("."), held))
+            });
+            Body::from_stream(drops).into_response()
         }
         [_, "slow", ms] => {
             tokio::time::sleep(Duration::from_millis(number(ms))).await;

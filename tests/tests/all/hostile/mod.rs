@@ -4,6 +4,7 @@
 
 mod call;
 mod gauge;
+mod hoard;
 mod journal;
 mod load;
 mod made;
