@@ -49,6 +49,14 @@ pub struct State {
     wasi: Option<Box<WasiCtx>>,
 }
 
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(http) = &self.http {
+            http.stop();
+        }
+    }
+}
+
 impl State {
     /// The state that one instance starts with.
     pub(super) fn new(setup: Setup) -> Self {

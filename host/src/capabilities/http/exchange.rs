@@ -137,8 +137,8 @@ impl Shared {
                 true
             }
         };
-        // Never closed.
-        let _room = self.room.acquire().await;
+        // Closed before the instance goes: what waits for a place then must not get that of one that is dropped first.
+        let Ok(_room) = self.room.acquire().await else { return std::future::pending().await };
         if begins {
             failpoint!("effect.before-start");
             self.journal.sent(k, hash, SystemClock.now().0);

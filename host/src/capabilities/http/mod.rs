@@ -48,6 +48,13 @@ pub(super) struct Http {
     hooks: Hooks,
 }
 
+impl Http {
+    /// Nothing begins any more that has not yet.
+    pub(super) fn stop(&self) {
+        self.hooks.shared.room.close();
+    }
+}
+
 struct Hooks {
     shared: Arc<Shared>,
     /// Requests so far: the number of the next.

@@ -45,7 +45,7 @@ async fn a_hoard_that_is_held_for_ever_ends_with_its_run() {
     let (host, client, nap) = host(&server).await;
     let before = holds(&host);
     for path in ["hang", "drip"] {
-        let bystander = Bystander::watch(&client, &nap);
+        let (bystander, begun) = (Bystander::watch(&client, &nap), server.seen().len());
         let call = client.call("fetch", hoard(&server, path, 1000));
         tokio::pin!(call);
         let mut most = 0;
@@ -59,6 +59,12 @@ async fn a_hoard_that_is_held_for_ever_ends_with_its_run() {
         let heard = bystander.hears(path).await;
         assert!((1..=UNDER_WAY).contains(&most), "{path}: {most} were under way at once");
         eventually("no connection is left", || async { (server.waiting() == 0).then_some(()) }).await;
+        // None of those that waited for a place took that of one that ended with the run.
+        assert!(
+            server.seen().len() - begun <= UNDER_WAY,
+            "{path}: {} were begun",
+            server.seen().len() - begun
+        );
         let after = given_back(&host, before, path).await;
         eprintln!("{path}: {most} under way, {before:?} {after:?}, {heard:?}");
     }
