@@ -73,19 +73,29 @@ fn start() -> Result<Host, Box<dyn std::error::Error>> {
 }
 
 fn folder() -> std::path::PathBuf {
-    std::env::temp_dir().join(format!("layby-fuzz-{}", std::process::id()))
+    std::env::temp_dir().join(format!("{PLACE}{}", std::process::id()))
+}
+
+/// The beginning of the name of the host's folder.
+const PLACE: &str = "layby-fuzz-";
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
 /// Asks, and looks at what holds for every answer; none where HTTP's own types refuse the request.
 pub(crate) fn ask(tokens: bool, asked: Asked, pieces: Duration) -> Option<Answered> {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
+    // What an answer says again is no secret: the fuzzer learns texts that it is compared with.
+    let fields = asked.headers.iter().flat_map(|(name, value)| [name, value]);
+    let names_it = [&asked.target, &asked.body].into_iter().chain(fields).any(|part| has(part, PLACE));
     let answered = host().answer(tokens, asked, pieces)?;
     if ASKED.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_AFTER) {
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         assert!(open < 500, "{open} descriptors are open");
     }
     let text = String::from_utf8_lossy(&answered.body);
-    assert!(!text.contains("layby-fuzz-"), "a path of the host's: {text}");
+    assert!(names_it || !has(&answered.body, PLACE), "a path of the host's: {text}");
     let known = [200, 202, 204, 400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 422, 429, 431, 503];
     assert!(known.contains(&answered.status), "{}: {text}", answered.status);
     for (name, value) in &answered.headers {
