@@ -298,18 +298,14 @@ impl Runs {
     /// Looks for others from now on.
     fn leave_to_others(&self, task: &Task, stop: &Stop) {
         self.resumes.foreign.note(task.id, Instant::now());
-        match stop {
-            Stop::Closed(closed) => {
-                let whose = format!(
-                    "the task {} of {} is not resumed here, nor are others like it",
-                    task.id, task.plugin
-                );
-                self.vault.tell(Sealed::Settings, &whose, closed);
-            }
-            Stop::Host(why) | Stop::Version(why) | Stop::Limit(why) => {
-                tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, "left to other hosts: {why}");
-            }
-            Stop::Ends(fault) => tracing::warn!(task = %task.id, "left to other hosts: {fault}"),
+        if let Stop::Closed(closed) = stop {
+            let whose = format!(
+                "the task {} of {} is not resumed here, nor are others like it",
+                task.id, task.plugin
+            );
+            self.vault.tell(Sealed::Settings, &whose, closed);
+        } else if let Stop::Version(why) = stop {
+            tracing::warn!(task = %task.id, plugin = task.plugin, tool = task.tool, "left to other hosts: {why}");
         }
     }
 

@@ -32,12 +32,12 @@ use wasmtime_wasi_http::{
 pub(super) use self::grants::Rule;
 use self::{exchange::Shared, flights::Flight, names::Names, send::Answer};
 pub use self::{flights::Flights, record::describe};
+use super::State;
 
 /// True where no server reads a URL's path as one that goes up, or ends before its end.
 pub fn is_plain_path(path: &str) -> bool {
     path::Path::of(path).is_ok()
 }
-use super::State;
 
 /// Work that goes on beside a request or a response.
 type Beside = Box<dyn Future<Output = Result<(), Error>> + Send>;
